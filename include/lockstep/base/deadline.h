@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+namespace lockstep {
+
+// The moment at which a bounded wait gives up. Every blocking call of the library takes or owns one.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = std::chrono::milliseconds;
+
+  static Deadline after(Duration wait) { return Deadline(Clock::now() + wait); }
+  explicit Deadline(Clock::time_point when) : when_(when) {}
+
+  Clock::time_point when() const { return when_; }
+  bool passed() const { return Clock::now() >= when_; }
+  // Time left, zero once passed.
+  Duration remaining() const {
+    const auto left = std::chrono::duration_cast<Duration>(when_ - Clock::now());
+    return left > Duration::zero() ? left : Duration::zero();
+  }
+
+ private:
+  Clock::time_point when_;
+};
+
+}  // namespace lockstep

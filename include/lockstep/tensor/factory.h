@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/tensor/tensor.h>
+
+#include <concepts>
+
+namespace lockstep {
+
+// Tensors made from nothing, on current_device().
+LOCKSTEP_EXPORT Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+LOCKSTEP_EXPORT Tensor ones(const Shape& shape, DType dtype = DType::f32);
+// Every element `value`, converted to dtype.
+LOCKSTEP_EXPORT Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+LOCKSTEP_EXPORT Tensor zeros_like(const Tensor& like);
+LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like);
+// begin, begin + step, ... below end (above it for a negative step); i64 unless given.
+LOCKSTEP_EXPORT Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step = 1,
+                             DType dtype = DType::i64);
+
+// A value whose elements `fill(std::span<T>)` writes, on the host.
+template <Element T, std::invocable<std::span<T>> Fill>
+Tensor make_tensor(const Shape& shape, Fill&& fill) {
+  const auto count = static_cast<std::size_t>(shape.num_elements());
+  Buffer buffer = Buffer::allocate(current_device(), count * sizeof(T));
+  fill(std::span<T>(static_cast<T*>(buffer.data()), count));
+  return Tensor(std::move(buffer), dtype_of<T>, shape);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/device/device.h>
+
+#include <lockstep/base/check.h>
+#include <lockstep/base/thread.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+#include "device/pool.h"
+
+namespace lockstep {
+namespace {
+
+thread_local Device innermost;
+
+}  // namespace
+
+std::string Device::to_string() const {
+  constexpr const char* names[] = {"CPU", "GPU", "TPU"};
+  return names[static_cast<std::size_t>(kind)] + (":" + std::to_string(index));
+}
+
+Device parse_device(std::string_view name, SourceLocation at) {
+  const std::size_t colon = name.find(':');
+  std::string kind(name.substr(0, colon));
+  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::toupper(c); });
+  int index = 0;
+  bool number = true;
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = name.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    number = error == std::errc() && end == digits.data() + digits.size() && index >= 0;
+  }
+  require(number && (kind == "CPU" || kind == "GPU" || kind == "TPU"), at, "parse_device",
+          "expected \"CPU:i\", \"GPU:i\" or \"TPU:i\" with i >= 0, got \"", name, '"');
+  if (kind == "CPU") return {DeviceKind::cpu, index};
+  const bool gpu = kind == "GPU";
+  throw Unavailable(message("parse_device", "\"", name, "\": this build of lockstep has no ",
+                            gpu ? "CUDA" : "TPU", " support; use \"CPU:i\" devices instead"),
+                    at);
+}
+
+std::vector<Device> list_devices(DeviceKind kind) {
+  std::vector<Device> devices;
+  if (kind == DeviceKind::cpu)
+    for (int i = 0; i < available_cores(); ++i) devices.push_back({kind, i});
+  return devices;
+}
+
+Device current_device() noexcept { return innermost; }
+DeviceScope::DeviceScope(Device device) noexcept : previous_(std::exchange(innermost, device)) {}
+DeviceScope::~DeviceScope() { innermost = previous_; }
+
+MemoryStats memory_stats(Device device) { return pool_of(device).stats(); }
+void set_memory_limit(Device device, std::int64_t bytes) { pool_of(device).set_limit(bytes); }
+
+}  // namespace lockstep

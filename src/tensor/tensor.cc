@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/tensor/tensor.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+#include "tensor/node.h"
+#include "tensor/visit_dtype.h"
+
+namespace lockstep {
+
+void detail::retain(TensorNode* node) noexcept {
+  node->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void detail::release(TensorNode* node) noexcept {
+  if (node->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node;
+}
+
+std::uint64_t new_tensor_key() noexcept {
+  constexpr std::uint64_t kBlock = 1 << 16;
+  static std::atomic<std::uint64_t> next_block{1};  // key 0 is never given
+  thread_local std::uint64_t next = 0, end = 0;
+  if (next == end) {
+    next = next_block.fetch_add(kBlock, std::memory_order_relaxed);
+    end = next + kBlock;
+  }
+  return next++;
+}
+
+Tensor::Tensor(Buffer buffer, DType dtype, Shape shape) {
+  const std::size_t needed = static_cast<std::size_t>(shape.num_elements()) * size_of(dtype);
+  ensure(buffer.bytes() >= needed, "Tensor", "a buffer of ", buffer.bytes(), " bytes cannot hold ",
+         name_of(dtype), shape.to_string());
+  node_ = new detail::TensorNode{
+      .dtype = dtype, .key = new_tensor_key(), .shape = shape, .buffer = std::move(buffer)};
+}
+
+void Tensor::fill_from(DType dtype, const Shape& shape, const void* data, std::size_t count,
+                       SourceLocation at) {
+  require(static_cast<std::size_t>(shape.num_elements()) == count, at, "Tensor", "shape ",
+          shape.to_string(), " needs ", shape.num_elements(), " values, got ", count);
+  Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
+  if (count) std::memcpy(buffer.data(), data, count * size_of(dtype));
+  *this = Tensor(std::move(buffer), dtype, shape);
+}
+
+detail::TensorNode& Tensor::node() const {
+  if (!node_) [[unlikely]]
+    throw InvalidArgument("[Tensor] expected a defined tensor, got a default-constructed one",
+                          SourceLocation{});
+  return *node_;
+}
+
+DType Tensor::dtype() const { return node().dtype; }
+const Shape& Tensor::shape() const { return node().shape; }
+Device Tensor::device() const { return node().buffer.device(); }
+std::uint64_t Tensor::key() const { return node().key; }
+bool Tensor::trainable() const { return node().trainable; }
+const Buffer& Tensor::buffer() const { return node().buffer; }
+
+bool Tensor::unique() const {
+  return node_ && node_->references.load(std::memory_order_acquire) == 1 && node_->buffer.unique();
+}
+
+Tensor Tensor::with_shape(const Shape& shape) const {
+  ensure(shape.num_elements() == num_elements(), "Tensor::with_shape", this->shape().to_string(), " to ",
+         shape.to_string());
+  return Tensor(buffer(), dtype(), shape);
+}
+
+Tensor Tensor::with_identity(std::uint64_t key, bool trainable) const {
+  const detail::TensorNode& from = node();
+  Tensor result;
+  result.node_ = new detail::TensorNode{.dtype = from.dtype,
+                                        .trainable = trainable,
+                                        .key = key,
+                                        .shape = from.shape,
+                                        .buffer = from.buffer};
+  return result;
+}
+
+const void* Tensor::host_data(DType expected, SourceLocation at) const {
+  require(dtype() == expected, at, "Tensor::data", "expected element type ", name_of(dtype()), ", got ",
+          name_of(expected));
+  if (!device().is_host())
+    throw Unavailable(message("Tensor::data", "the tensor is on ", device().to_string(),
+                              "; copy it to the host first"),
+                      at);
+  return raw_data();
+}
+
+std::int64_t Tensor::integer_item(SourceLocation at) const {
+  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape().to_string());
+  return visit_dtype(dtype(), [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<std::int64_t>(data<T>(at)[0]);
+    else
+      return static_cast<std::int64_t>(static_cast<float>(data<T>(at)[0]));
+  });
+}
+
+double Tensor::floating_item(SourceLocation at) const {
+  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape().to_string());
+  return visit_dtype(dtype(), [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<double>(data<T>(at)[0]);
+    else
+      return static_cast<double>(static_cast<float>(data<T>(at)[0]));
+  });
+}
+
+std::string Tensor::to_string() const {
+  if (!defined()) return "undefined";
+  std::ostringstream out;
+  out << name_of(dtype()) << shape().to_string();
+  constexpr std::int64_t kShown = 16;
+  if (num_elements() > kShown || !device().is_host()) return std::move(out).str();
+  out << " {";
+  visit_dtype(dtype(), [&]<class T>(T) {
+    const char* separator = "";
+    for (const T& element : data<T>()) {
+      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
+        out << separator << static_cast<float>(element);
+      else
+        out << separator << +element;
+      separator = ", ";
+    }
+  });
+  out << "}";
+  return std::move(out).str();
+}
+
+}  // namespace lockstep
