@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/recorder.h>
+
+namespace lockstep {
+namespace {
+
+thread_local OpRecorder* innermost = nullptr;
+
+}  // namespace
+
+GradientSink::~GradientSink() = default;
+OpRecorder::~OpRecorder() = default;
+
+OpRecorder* current_recorder() noexcept { return innermost; }
+RecorderScope::RecorderScope(OpRecorder* recorder) noexcept
+    : previous_(std::exchange(innermost, recorder)) {}
+RecorderScope::~RecorderScope() { innermost = previous_; }
+
+}  // namespace lockstep
