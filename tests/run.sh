@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/run.sh          the check for every change: installs what is missing, builds Release into
+#                       build/, runs every test, then comm, distribute and acceptance under TSan
+# tests/run.sh --full   adds ASan + UBSan, TSan of everything, clang, a build without oneDNN, a
+#                       shared library, all install variants, a bare Debian, and clang-tidy
+# Exit code 0 only if all passed and nothing skipped but what tests/expected_skips.txt lists.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source cmake/apt_install.sh
+
+full=0
+case "${1-}" in
+  '') ;;
+  --full) full=1 ;;
+  *) sed -n '3,7s/^# //p' "${BASH_SOURCE[0]}"; exit 2 ;;
+esac
+
+packages=(cmake ninja-build g++ ccache python3 pkg-config binutils
+          libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
+          libgtest-dev libgmock-dev libbenchmark-dev)
+((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap)
+apt_install "${packages[@]}" || exit 1
+
+started=$SECONDS
+passed=0
+failed=()
+logs=()
+
+# check <name> <command...>: one more test, passed when the command returns 0.
+check() {
+  local name=$1 since=$SECONDS
+  shift
+  echo "=== $name"
+  if "$@"; then
+    ((++passed))
+  else
+    failed+=("$name")
+  fi
+  echo "=== $name: $((SECONDS - since)) s"
+}
+
+# suite <name> <folder> <cmake arguments...>: configures, builds, and adds every test of that tree.
+suite() {
+  local name=$1 tree=$2 since=$SECONDS
+  shift 2
+  echo "=== $name: building in $tree"
+  mkdir -p "$tree"
+  if ! { cmake -G Ninja -S . -B "$tree" "$@" >"$tree/configure.log" 2>&1 ||
+         { cat "$tree/configure.log"; false; }; } || ! cmake --build "$tree"; then
+    failed+=("$name (build)")
+    return
+  fi
+  echo "=== $name: built in $((SECONDS - since)) s"
+  since=$SECONDS
+  ctest --test-dir "$tree" --parallel 1 --output-on-failure --no-tests=error |
+    tee "$tree/ctest.log"
+  mapfile -t -O "${#failed[@]}" failed < <(
+    sed -nE "s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) \.*\**(Failed|Timeout|Exception|Not Run).*/$name: \1/p" \
+      "$tree/ctest.log")
+  passed=$((passed + $(grep -cE '^ *[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) ' "$tree/ctest.log")))
+  logs+=("$tree/ctest.log" "$tree/Testing/Temporary/LastTest.log")
+  echo "=== $name: tested in $((SECONDS - since)) s"
+}
+
+tidy() {
+  run-clang-tidy-16 -quiet -p build -j "$(nproc)" "$PWD/src/.*" 2>/dev/null >build/tidy.log ||
+    { grep -A3 -E '(warning|error):' build/tidy.log; return 1; }
+}
+
+suite release build -DCMAKE_BUILD_TYPE=Release
+lean=(-DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF)
+if ((full)); then
+  suite tsan build/tsan "${lean[@]}" -DLOCKSTEP_SANITIZE=thread -DLOCKSTEP_TEST_FOLDERS=
+  suite asan build/asan "${lean[@]}" -DLOCKSTEP_SANITIZE=address,undefined
+  suite clang build/clang -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16
+  suite no-onednn build/no-onednn "${lean[@]}" -DLOCKSTEP_WITH_ONEDNN=OFF
+  suite shared build/shared -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON
+  check install tests/install/install.sh --all
+  check debootstrap tests/install/debootstrap.sh
+  check clang-tidy tidy
+else
+  suite tsan build/tsan "${lean[@]}" -DLOCKSTEP_SANITIZE=thread \
+    "-DLOCKSTEP_TEST_FOLDERS=comm;distribute;acceptance"
+fi
+
+python3 tests/support/skips.py tests/expected_skips.txt ${logs[@]+"${logs[@]}"} || failed+=("skips")
+
+if ((${#failed[@]})); then
+  printf 'FAILED: %s\n' "${failed[@]}"
+fi
+total=$((passed + ${#failed[@]}))
+echo "Total time: $(((SECONDS - started) / 60)) min $(((SECONDS - started) % 60)) s"
+echo "$((total ? 100 * passed / total : 0))% tests passed, ${#failed[@]} tests failed out of $total"
+((${#failed[@]} == 0))
