@@ -53,10 +53,6 @@ else()
   target_compile_options(lockstep_private INTERFACE -Wno-source-uses-openmp)
 endif()
 
-# Header-only packages leave no trace in the installed target.
+# Header-only packages are for our sources; libraries are for whoever links.
 target_link_libraries(lockstep_private INTERFACE
-  $<BUILD_INTERFACE:Eigen3::Eigen> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
-  spdlog::spdlog fmt::fmt ZLIB::ZLIB Threads::Threads gomp)
-if(LOCKSTEP_WITH_ONEDNN)
-  target_link_libraries(lockstep_private INTERFACE oneDNN::oneDNN)
-endif()
+  Eigen3::Eigen nlohmann_json::nlohmann_json ${LOCKSTEP_LIBRARIES})

@@ -19,6 +19,12 @@ lockstep_require(zlib1g-dev ZLIB)
 if(LOCKSTEP_WITH_ONEDNN)
   lockstep_require(libdnnl-dev oneDNN 2.6)
 endif()
+# What the library links: all that a static library's users link in turn.
+set(LOCKSTEP_LIBRARIES spdlog::spdlog fmt::fmt ZLIB::ZLIB Threads::Threads gomp)
+if(LOCKSTEP_WITH_ONEDNN)
+  list(APPEND LOCKSTEP_LIBRARIES oneDNN::oneDNN)
+endif()
+
 if(LOCKSTEP_BUILD_TESTS)
   lockstep_require(libgmock-dev GTest CONFIG)
   lockstep_require(python3 Python3 COMPONENTS Interpreter)
