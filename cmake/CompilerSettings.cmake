@@ -49,6 +49,8 @@ target_compile_definitions(lockstep_private INTERFACE
 # oneDNN would double the threads. Both link libgomp, whose omp_set_num_threads oneDNN obeys.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(lockstep_private INTERFACE -fopenmp)
+  # g++ 12 misreads "text" + std::string as an overlapping copy (its bug 105651).
+  target_compile_options(lockstep_private INTERFACE -Wno-restrict)
 else()
   target_compile_options(lockstep_private INTERFACE -Wno-source-uses-openmp)
 endif()
