@@ -18,7 +18,9 @@ def files():
         paths = [pathlib.Path(line) for line in listing.stdout.splitlines()]
     else:  # An unpacked archive.
         paths = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
-        paths = [path for path in paths if not path.parts[0].startswith(("build", ".git/"))]
+        paths = [path for path in paths
+                 if path.parts[0] != ".git" and not path.parts[0].startswith("build")
+                 and "__pycache__" not in path.parts]
     return sorted(path for path in paths if (ROOT / path).is_file())
 
 
