@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""compile_time.py COMPILER: examples/digits.cc compiles at -O2 within 4 s of processor time.
+
+The median of three, so that the whole library stays cheap to include.
+"""
+import resource
+import statistics
+import subprocess
+import sys
+
+import repository
+
+LIMIT_S = 4.0
+
+
+def compile_once(compiler):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [compiler, "-std=c++20", "-O2", "-I", str(repository.ROOT / "include"), "-c", "-o", "/dev/null",
+         str(repository.ROOT / "examples/digits.cc")], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main():
+    times = [compile_once(sys.argv[1]) for _ in range(3)]
+    median = statistics.median(times)
+    print("examples/digits.cc:", ", ".join(f"{t:.2f} s" for t in times), f"; at most {LIMIT_S} s")
+    return 0 if median <= LIMIT_S else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
