@@ -36,6 +36,12 @@ Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor zeros_like(const Tensor& like) { return zeros(like.shape(), like.dtype()); }
 Tensor ones_like(const Tensor& like) { return ones(like.shape(), like.dtype()); }
 
+Tensor copy_to(const Tensor& x, Device device) {
+  Buffer buffer = Buffer::allocate(device, x.bytes());
+  if (x.bytes()) std::memcpy(buffer.data(), x.raw_data(), x.bytes());
+  return Tensor(std::move(buffer), x.dtype(), x.shape());
+}
+
 Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype) {
   require(step != 0, SourceLocation{}, "range", "expected a step other than 0");
   const std::int64_t span = step > 0 ? end - begin + step - 1 : begin - end - step - 1;

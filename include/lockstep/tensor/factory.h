@@ -18,6 +18,9 @@ LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like);
 LOCKSTEP_EXPORT Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step = 1,
                              DType dtype = DType::i64);
 
+// A copy of x in memory of its own on `device`.
+LOCKSTEP_EXPORT Tensor copy_to(const Tensor& x, Device device);
+
 // A value whose elements `fill(std::span<T>)` writes, on the host.
 template <Element T, std::invocable<std::span<T>> Fill>
 Tensor make_tensor(const Shape& shape, Fill&& fill) {

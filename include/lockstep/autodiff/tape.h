@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
+#include <lockstep/device/buffer.h>
+#include <lockstep/tensor/tensor.h>
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+struct TapeOptions {
+  // gradient may be called more than once; otherwise the tape lets go of what it recorded as it goes.
+  bool persistent = false;
+  // Record what is computed from trainable variables without watch().
+  bool watch_trainable = true;
+};
+
+struct GradientOptions {
+  // Gradient of the target itself; undefined: ones, so that the target's elements are summed.
+  Tensor target_gradient;
+  // Called with each source's index and gradient as soon as no further contribution can come, the
+  // last layer's first; at once, with an undefined tensor, for sources that cannot be reached.
+  std::function<void(std::size_t, const Tensor&)> on_ready;
+  // Where the gradient of a source is best written: its last op writes there if it can, and a
+  // gradient that stands elsewhere tells by its buffer. An empty Buffer: anywhere.
+  std::function<Buffer(std::size_t)> place;
+};
+
+// Records the differentiable ops of the thread that made it, from construction on: those that touch a
+// watched tensor, a value read from a trainable variable, or the result of a recorded op. Tapes nest:
+// an outer tape also records what inner tapes compute in gradient(). To be used and destroyed by that
+// thread, innermost first.
+class [[nodiscard]] LOCKSTEP_EXPORT GradientTape {
+ public:
+  explicit GradientTape(TapeOptions options = {});
+  ~GradientTape();
+  GradientTape(const GradientTape&) = delete;
+  GradientTape& operator=(const GradientTape&) = delete;
+
+  // Record what is computed from this value, too.
+  void watch(const Tensor& value);
+
+  // The gradient of `target` (its sum, unless target_gradient is given) with respect to each source;
+  // undefined for a source that the target does not depend on. Throws FailedPrecondition for a second
+  // call on a tape that is not persistent, InvalidArgument when target_gradient does not fit.
+  std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
+                               const GradientOptions& options = {},
+                               SourceLocation at = SourceLocation::current());
+  // The same for anything that reads as tensors: a list of variables.
+  template <std::ranges::input_range R>
+    requires std::convertible_to<std::ranges::range_reference_t<R>, Tensor>
+  std::vector<Tensor> gradient(const Tensor& target, const R& sources, const GradientOptions& options = {},
+                               SourceLocation at = SourceLocation::current()) {
+    const std::vector<Tensor> values(std::ranges::begin(sources), std::ranges::end(sources));
+    return gradient(target, std::span<const Tensor>(values), options, at);
+  }
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Tensor> sources,
+                               const GradientOptions& options = {},
+                               SourceLocation at = SourceLocation::current()) {
+    return gradient(target, std::span<const Tensor>(sources.begin(), sources.size()), options, at);
+  }
+
+  // Nothing is recorded while the returned guard lives.
+  class [[nodiscard]] Pause;
+  Pause stop_recording();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class [[nodiscard]] LOCKSTEP_EXPORT GradientTape::Pause {
+ public:
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  friend class GradientTape;
+  explicit Pause(Impl& tape);
+  Impl& tape_;
+  bool was_recording_;
+};
+
+}  // namespace lockstep

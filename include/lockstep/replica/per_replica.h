@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/check.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+// How the components of a PerReplica relate, by TensorFlow's regroup rules.
+enum class ReplicaKind {
+  per_replica,  // each replica's own value
+  uniform,      // every replica returned the same object
+  mirrored      // equal by construction: the result of a collective or a mirrored variable
+};
+
+// Rows of a distributed batch: how many each local replica holds, and all replicas of all workers
+// together. Zero rows are legal everywhere.
+struct BatchRows {
+  std::vector<std::int64_t> local;
+  std::int64_t global = 0;
+};
+
+// One value per local replica, in replica order: batches going into Strategy::run, results coming out.
+template <class T>
+class PerReplica {
+ public:
+  explicit PerReplica(std::vector<T> values, ReplicaKind kind = ReplicaKind::per_replica,
+                      std::optional<BatchRows> rows = {})
+      : values_(std::move(values)), kind_(kind), rows_(std::move(rows)) {}
+
+  std::size_t size() const { return values_.size(); }
+  const T& operator[](std::size_t local_replica) const {
+    require(local_replica < values_.size(), SourceLocation{}, "PerReplica", "expected a local replica below ",
+            values_.size(), ", got ", local_replica);
+    return values_[local_replica];
+  }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+  ReplicaKind kind() const { return kind_; }
+  // Present when this is a batch of a distributed dataset.
+  const std::optional<BatchRows>& rows() const { return rows_; }
+
+ private:
+  std::vector<T> values_;
+  ReplicaKind kind_;
+  std::optional<BatchRows> rows_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
+#include <lockstep/tensor/state.h>
+#include <lockstep/tensor/tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+class ReplicaGroup;
+
+// When the components of a variable are brought together: at every assignment in a replica (on_write),
+// or when it is read outside replicas (on_read). `automatic` is on_write.
+enum class VariableSynchronization { automatic, none, on_write, on_read };
+// How the replicas' values are combined then.
+enum class VariableAggregation { none, sum, mean, only_first_replica };
+
+struct VariableOptions {
+  std::string name = "variable";
+  bool trainable = true;  // on_read variables are never trainable
+  VariableSynchronization synchronization = VariableSynchronization::automatic;
+  VariableAggregation aggregation = VariableAggregation::none;
+};
+
+// A mutable tensor: a cheap handle to shared state. Made inside Strategy::scope() it is mirrored: one
+// component per replica, equal at the start (evaluated once, the chief's value). Made outside it has a
+// single component. In a replica context reads and assignments concern the replica's own component
+// unless the aggregation says otherwise; each replica's thread may use its component freely.
+//
+//   assign* in a replica     on_write: none - own component only; sum, mean, only_first_replica - a
+//                            collective, all components get the combined value. on_read: own component.
+//   assign* outside          every component; on_read with sum: assign divides by the number of
+//                            replicas, assign_add and assign_sub throw InvalidArgument.
+//   read in a replica        own component
+//   read outside             on_write: component 0; on_read: combined over all replicas, a collective
+//                            across workers; aggregation none throws InvalidArgument.
+//
+// Reading or assigning from a thread that is in no replica while a run is active throws
+// FailedPrecondition, as does use under another strategy.
+class LOCKSTEP_EXPORT Variable {
+ public:
+  // Throws InvalidArgument for synchronization none, for mean of a dtype that is not floating, and for
+  // an undefined initial value; FailedPrecondition in a replica context of a strategy.
+  explicit Variable(Tensor initial, VariableOptions options = {},
+                    SourceLocation at = SourceLocation::current());
+  // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not trainable;
+  // legal in any context, without communication.
+  static Variable zeros_like(const Variable& like, std::string name);
+
+  const std::string& name() const;
+  DType dtype() const;
+  const Shape& shape() const;
+  std::int64_t num_elements() const { return shape().num_elements(); }
+  bool trainable() const;
+  VariableSynchronization synchronization() const;
+  VariableAggregation aggregation() const;
+  // What tapes know the variable by: the key of every value read from it.
+  std::uint64_t key() const;
+
+  Tensor read(SourceLocation at = SourceLocation::current()) const;
+  operator Tensor() const { return read(); }  // NOLINT: reads wherever a tensor is expected
+
+  // Shapes and dtypes must be the variable's, else InvalidArgument. Returns the value that a read
+  // gives afterwards, in a replica; outside, on_read variables return an undefined tensor.
+  Tensor assign(const Tensor& value, SourceLocation at = SourceLocation::current());
+  Tensor assign_add(const Tensor& value, SourceLocation at = SourceLocation::current());
+  Tensor assign_sub(const Tensor& value, SourceLocation at = SourceLocation::current());
+
+  // This process's components in replica order, whatever the context; not while a run is active.
+  std::vector<Tensor> local_values(SourceLocation at = SourceLocation::current()) const;
+  // Replaces component `local_replica` only; for restoring and for tests.
+  void set_local_value(std::size_t local_replica, const Tensor& value);
+
+  // The group whose replicas the components belong to; null for a variable made outside any scope.
+  const std::shared_ptr<ReplicaGroup>& group() const;
+  void visit_state(StateVisitor& visitor);
+
+  // The same variable, not an equal value.
+  friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
+
+  struct State;
+
+ private:
+  explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  template <std::size_t n, class F>
+  friend void update_values(const std::array<Variable, n>& variables, F&& f);
+  Tensor take(SourceLocation at) const;
+  void put(Tensor value) const;
+
+  std::shared_ptr<State> state_;
+};
+
+// Updates several variables at once, in place where nobody else holds their values: f(values) gets
+// this replica's components (component 0 outside replicas: all are updated alike only in a replica) as
+// std::array<Tensor, n>& that it may move from, and leaves the new values there. When f throws, what it
+// left is put back, so an f that moves a value only into ops that succeed loses nothing.
+template <std::size_t n, class F>
+void update_values(const std::array<Variable, n>& variables, F&& f) {
+  std::array<Tensor, n> values;
+  for (std::size_t i = 0; i < n; ++i) values[i] = variables[i].take(SourceLocation{});
+  struct PutBack {
+    const std::array<Variable, n>& variables;
+    std::array<Tensor, n>& values;
+    ~PutBack() {
+      for (std::size_t i = 0; i < n; ++i) variables[i].put(std::move(values[i]));
+    }
+  } put_back{variables, values};
+  f(values);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/export.h>
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// The processes that train together, seen from one of them. Collectives are called by every worker,
+// in cross-replica context; they end within the strategy's deadline.
+class LOCKSTEP_EXPORT WorkerGroup {
+ public:
+  virtual ~WorkerGroup();
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // The worker that writes checkpoints and summaries: rank 0.
+  bool is_chief() const { return rank() == 0; }
+  virtual void barrier(std::string_view name) = 0;
+  // Rank `root`'s bytes, on every worker.
+  virtual std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes, int root) = 0;
+  // Everyone's bytes, in rank order.
+  virtual std::vector<std::vector<std::byte>> all_gather(std::string_view name,
+                                                         std::vector<std::byte> bytes) = 0;
+};
+
+// A group of one: collectives return their input at once.
+LOCKSTEP_EXPORT WorkerGroup& single_worker();
+
+}  // namespace lockstep

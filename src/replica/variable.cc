@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/replica/variable.h>
+
+#include <lockstep/base/check.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
+#include <lockstep/replica/context.h>
+#include <lockstep/tensor/factory.h>
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace lockstep {
+
+struct Variable::State {
+  // Components of different replicas are written by different threads: one cache line each.
+  struct alignas(64) Component {
+    Tensor value;
+  };
+  // A component owned by no replica's thread (no group) may be used from several: locked.
+  struct Lock {
+    explicit Lock(State& state) : guard(state.mutex, std::defer_lock) {
+      if (!state.group) guard.lock();
+    }
+    std::unique_lock<std::mutex> guard;
+  };
+
+  std::string name;
+  DType dtype;
+  Shape shape;
+  bool trainable = false;
+  VariableSynchronization synchronization = VariableSynchronization::on_write;
+  VariableAggregation aggregation = VariableAggregation::none;
+  std::uint64_t key = new_tensor_key();
+  std::shared_ptr<ReplicaGroup> group;
+  std::vector<Component> components;
+  std::mutex mutex;
+
+  bool on_read() const { return synchronization == VariableSynchronization::on_read; }
+
+  Tensor identified(Tensor value) const {
+    if (value.key() == key) return value;
+    return value.with_identity(key, trainable);
+  }
+  void check_value(const Tensor& value, const char* op, SourceLocation at) const {
+    require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op, "variable '", name,
+            "' is ", name_of(dtype), shape.to_string(), ", got ", value.to_string());
+  }
+  void set_all(const Tensor& value) {
+    const Lock lock(*this);
+    for (std::size_t i = 0; i < components.size(); ++i)
+      components[i].value = identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
+  }
+};
+
+namespace {
+
+// The replica context whose component is meant: null outside replicas.
+ReplicaContext* owning_replica(const Variable::State& state, const char* op, SourceLocation at) {
+  if (!state.group) return nullptr;
+  const auto& current = current_replica_group();
+  if (current && current != state.group)
+    throw FailedPrecondition(message(op, "variable '", state.name,
+                                     "' belongs to another strategy than the one whose scope or replica "
+                                     "this is; do not mix strategies"),
+                             at);
+  if (current)
+    if (ReplicaContext* replica = get_replica_context()) return replica;
+  if (state.group->run_active() && !in_cross_replica_context())
+    throw FailedPrecondition(message(op, "variable '", state.name,
+                                     "' was used while a run of its strategy is active, from a thread that "
+                                     "is no replica; use it in the step function, or after run"),
+                             at);
+  return nullptr;
+}
+
+std::size_t component_of(const ReplicaContext* replica) {
+  return replica ? static_cast<std::size_t>(replica->local_index()) : 0;
+}
+
+// Sum of parts [begin, end) along the canonical binary tree: split at the largest power of two.
+Tensor tree_sum(std::span<const Tensor> parts) {
+  if (parts.size() == 1) return parts[0];
+  std::size_t left = 1;
+  while (left * 2 < parts.size()) left *= 2;
+  return add(tree_sum(parts.first(left)), tree_sum(parts.subspan(left)));
+}
+
+// The components of all workers' replicas, in replica order.
+std::vector<Tensor> all_components(Variable::State& state) {
+  std::vector<std::byte> bytes;
+  for (const auto& component : state.components) {
+    const auto* data = static_cast<const std::byte*>(component.value.raw_data());
+    bytes.insert(bytes.end(), data, data + component.value.bytes());
+  }
+  std::vector<Tensor> all;
+  const std::size_t each = bytes.size() / state.components.size();
+  for (const auto& part : state.group->workers().all_gather(state.name, std::move(bytes)))
+    for (std::size_t i = 0; i < state.components.size(); ++i) {
+      Buffer buffer = Buffer::allocate(current_device(), each);
+      if (each) std::memcpy(buffer.data(), part.data() + i * each, each);
+      all.emplace_back(std::move(buffer), state.dtype, state.shape);
+    }
+  return all;
+}
+
+Tensor read_combined(Variable::State& state, SourceLocation at) {
+  require(state.aggregation != VariableAggregation::none, at, "Variable::read", "variable '", state.name,
+          "' is on_read with aggregation none: outside a replica its components cannot be combined; give it "
+          "an aggregation or use local_values()");
+  const RecorderScope suspended(nullptr);
+  const std::vector<Tensor> parts = all_components(state);
+  if (state.aggregation == VariableAggregation::only_first_replica) return parts[0];
+  const Tensor sum = tree_sum(parts);
+  if (state.aggregation == VariableAggregation::sum) return sum;
+  return div(sum, static_cast<double>(parts.size()));
+}
+
+// What an assignment in a replica writes: the value all replicas agree on, or their own.
+Tensor combined(ReplicaContext& replica, const Variable::State& state, const Tensor& value, SourceLocation at) {
+  if (state.on_read()) return value;
+  switch (state.aggregation) {
+    case VariableAggregation::none: return value;
+    case VariableAggregation::sum: return replica.all_reduce(ReduceOp::sum, value, at);
+    case VariableAggregation::mean: return replica.all_reduce(ReduceOp::mean, value, at);
+    case VariableAggregation::only_first_replica:
+      return replica.all_reduce(ReduceOp::sum, replica.replica_index() == 0 ? value : zeros_like(value), at);
+  }
+  throw InternalError("[Variable] unknown aggregation");
+}
+
+using Combine = Tensor (*)(const Tensor& old_value, const Tensor& value);
+
+Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine, const char* op,
+                   SourceLocation at) {
+  state.check_value(value, op, at);
+  const RecorderScope suspended(nullptr);
+  if (ReplicaContext* replica = owning_replica(state, op, at)) {
+    Tensor& component = state.components[component_of(replica)].value;
+    const Tensor agreed = combined(*replica, state, value, at);
+    component = state.identified(combine ? combine(component, agreed) : copy_to(agreed, component.device()));
+    return component;
+  }
+  const bool divides = state.on_read() && state.aggregation == VariableAggregation::sum && state.group;
+  require(!(divides && combine), at, op, "variable '", state.name,
+          "' is on_read with aggregation sum: outside replicas only assign is defined");
+  if (!combine) {
+    state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync())) : value);
+  } else {
+    const Variable::State::Lock lock(state);
+    for (auto& component : state.components)
+      component.value = state.identified(combine(component.value, value));
+  }
+  return state.on_read() && state.group ? Tensor() : state.components[0].value;
+}
+
+Tensor plus(const Tensor& a, const Tensor& b) { return add(a, b); }
+Tensor minus(const Tensor& a, const Tensor& b) { return sub(a, b); }
+
+}  // namespace
+
+Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
+    : state_(std::make_shared<State>()) {
+  require(initial.defined(), at, "Variable", "expected an initial value, got an undefined tensor");
+  require(options.synchronization != VariableSynchronization::none, at, "Variable",
+          "synchronization none is not offered; use automatic, on_write or on_read");
+  require(options.aggregation != VariableAggregation::mean || is_floating(initial.dtype()), at, "Variable",
+          "aggregation mean needs a floating dtype, got ", name_of(initial.dtype()));
+  const auto& group = current_replica_group();
+  if (group && get_replica_context())
+    throw FailedPrecondition(message("Variable", "variable '", options.name,
+                                     "' is made in a replica; make variables in the strategy's scope, "
+                                     "before run"),
+                             at);
+  if (options.synchronization == VariableSynchronization::automatic)
+    options.synchronization = VariableSynchronization::on_write;
+  state_->name = std::move(options.name);
+  state_->dtype = initial.dtype();
+  state_->shape = initial.shape();
+  state_->synchronization = options.synchronization;
+  state_->aggregation = options.aggregation;
+  state_->trainable = options.trainable && !state_->on_read() && is_floating(initial.dtype());
+  state_->group = group;
+  state_->components.resize(group ? group->local_devices().size() : 1);
+  const RecorderScope suspended(nullptr);
+  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial)) : initial);
+}
+
+Variable Variable::zeros_like(const Variable& like, std::string name) {
+  auto state = std::make_shared<State>();
+  state->name = std::move(name);
+  state->dtype = like.dtype();
+  state->shape = like.shape();
+  state->group = like.group();
+  state->components.resize(like.state_->components.size());
+  state->set_all(lockstep::zeros(like.shape(), like.dtype()));
+  return Variable(std::move(state));
+}
+
+const std::string& Variable::name() const { return state_->name; }
+DType Variable::dtype() const { return state_->dtype; }
+const Shape& Variable::shape() const { return state_->shape; }
+bool Variable::trainable() const { return state_->trainable; }
+VariableSynchronization Variable::synchronization() const { return state_->synchronization; }
+VariableAggregation Variable::aggregation() const { return state_->aggregation; }
+std::uint64_t Variable::key() const { return state_->key; }
+const std::shared_ptr<ReplicaGroup>& Variable::group() const { return state_->group; }
+
+Tensor Variable::read(SourceLocation at) const {
+  const ReplicaContext* replica = owning_replica(*state_, "Variable::read", at);
+  if (state_->group && !replica && state_->on_read()) return read_combined(*state_, at);
+  const State::Lock lock(*state_);
+  return state_->components[component_of(replica)].value;
+}
+
+Tensor Variable::assign(const Tensor& value, SourceLocation at) {
+  return assign_with(*state_, value, nullptr, "Variable::assign", at);
+}
+Tensor Variable::assign_add(const Tensor& value, SourceLocation at) {
+  return assign_with(*state_, value, plus, "Variable::assign_add", at);
+}
+Tensor Variable::assign_sub(const Tensor& value, SourceLocation at) {
+  return assign_with(*state_, value, minus, "Variable::assign_sub", at);
+}
+
+std::vector<Tensor> Variable::local_values(SourceLocation at) const {
+  if (state_->group && state_->group->run_active())
+    throw FailedPrecondition(message("Variable::local_values", "a run is active; call it after run"), at);
+  const State::Lock lock(*state_);
+  std::vector<Tensor> values;
+  for (const auto& component : state_->components) values.push_back(component.value);
+  return values;
+}
+
+void Variable::set_local_value(std::size_t local_replica, const Tensor& value) {
+  state_->check_value(value, "Variable::set_local_value", SourceLocation{});
+  const State::Lock lock(*state_);
+  Tensor& component = state_->components.at(local_replica).value;
+  component = state_->identified(copy_to(value, component.device()));
+}
+
+void Variable::visit_state(StateVisitor& visitor) {
+  Tensor value = read();
+  const std::uint64_t before = value.key();
+  visitor.visit(name(), value);
+  if (value.key() != before) assign(value);
+}
+
+Tensor Variable::take(SourceLocation at) const {
+  const ReplicaContext* replica = owning_replica(*state_, "update", at);
+  if (!state_->group && has_strategy())
+    throw FailedPrecondition(message("update", "variable '", state_->name,
+                                     "' was made outside the strategy's scope; make the model and the "
+                                     "optimizer after `auto scope = strategy.scope();`"),
+                             at);
+  const State::Lock lock(*state_);
+  return std::exchange(state_->components[component_of(replica)].value, Tensor());
+}
+
+void Variable::put(Tensor value) const {
+  if (!value.defined()) return;
+  const ReplicaContext* replica = state_->group ? get_replica_context() : nullptr;
+  const State::Lock lock(*state_);
+  state_->components[component_of(replica)].value = state_->identified(std::move(value));
+}
+
+}  // namespace lockstep
