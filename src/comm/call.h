@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/comm/communicator.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier
+};
+
+std::string_view name_of(CollectiveKind kind);
+
+// A name kept by value without allocation: its first bytes, and a hash of the whole if it is
+// longer.
+class CallName {
+ public:
+  CallName() = default;
+  explicit CallName(std::string_view name);
+  std::string to_string() const;  // quoted; "..." where it is cut; empty for an empty name
+  friend bool operator==(const CallName&, const CallName&) = default;
+
+ private:
+  std::array<char, 56> text_{};
+  std::uint32_t length_ = 0;
+  std::uint32_t hash_ = 0;
+};
+
+// All of a call that ranks must agree on, but for the counts of an uneven all_gather.
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::barrier;
+  Channel channel = Channel::user;
+  ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::f32;
+  bool uneven = false;    // all_gather with a count per rank that differ; count is then their total
+  std::int32_t root = 0;  // broadcast only
+  std::int64_t sequence = 0;
+  std::int64_t count = 0;  // elements of an input: of every rank's, of reduce_scatter's whole
+  CallName name;
+
+  bool has_key(Channel c, std::int64_t s) const { return sequence == s && channel == c; }
+  std::string key() const;        // `user/3 "a"`
+  std::string to_string() const;  // `all_reduce sum f32[10] user/3 "a"`
+  friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
+};
+
+// "[Communicator::all_reduce]" without brackets: how messages about a call begin.
+std::string api_name(CollectiveKind kind);
+
+// The call that these arguments make. Each throws InvalidArgument for arguments that do not fit
+// (see communicator.h), so that all implementations refuse the same with the same words.
+CollectiveCall all_reduce_call(const CollectiveKey& key, ReduceOp op, ConstElements in,
+                               Elements out);
+CollectiveCall reduce_scatter_call(const CollectiveKey& key, ReduceOp op, ConstElements in,
+                                   Elements out, int rank, int size);
+CollectiveCall all_gather_call(const CollectiveKey& key, ConstElements in, Elements out,
+                               std::span<const std::int64_t> counts, int rank, int size);
+CollectiveCall broadcast_call(const CollectiveKey& key, int root, Elements data, int size);
+CollectiveCall barrier_call(const CollectiveKey& key);
+
+}  // namespace lockstep
