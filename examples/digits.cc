@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handwritten digits, 8 x 8 pixels, on any number of replicas: digits [--strategy mirrored:4] [--replicas 4]
+#include <lockstep/lockstep.h>
+
+#include <cstdio>
+#include <string>
+
+namespace ls = lockstep;
+
+struct Example {
+  ls::Tensor image, label;
+};
+
+int main(int argc, char** argv) {
+  std::string flag = "mirrored";  // as many replicas as there are cores
+  for (int i = 1; i + 1 < argc; i += 2)
+    flag = (argv[i] == std::string("--replicas") ? "mirrored:" : "") + std::string(argv[i + 1]);
+  const ls::Strategy strategy = ls::make_strategy(flag);
+  std::printf("%s\n", strategy.describe().c_str());
+
+  constexpr std::int64_t global_batch_size = 128;
+  const auto train = strategy.distribute_dataset(
+      ls::data::digits<Example>("train").shuffle({.seed = 7}).batch(global_batch_size).prefetch(2));
+  const auto test = strategy.distribute_dataset(ls::data::digits<Example>("test").batch(global_batch_size));
+
+  const auto scope = strategy.scope();  // variables made from here on are mirrored
+  const ls::nn::Sequential model(ls::nn::Dense(64, 128, {.activation = ls::nn::relu}), ls::nn::Dense(128, 10));
+  ls::optim::Adam optimizer({.learning_rate = 1e-2});
+  ls::metrics::SparseCategoricalAccuracy accuracy;
+  ls::metrics::Mean mean_loss;
+
+  const auto train_step = [&](const Example& batch) {  // runs once on every replica
+    ls::GradientTape tape;
+    const ls::Tensor per_example = ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
+    const ls::Tensor loss = ls::nn::compute_average_loss(per_example);
+    optimizer.minimize(loss, model.trainable_variables(), tape);  // gradients all-reduced during backward
+    mean_loss.update_state(per_example);
+  };
+  const auto test_step = [&](const Example& batch) { accuracy.update_state(batch.label, model(batch.image)); };
+
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    mean_loss.reset_state();
+    accuracy.reset_state();
+    ls::train::ProgressBar bar({.title = "epoch " + std::to_string(epoch + 1), .total_steps = train.cardinality()});
+    for (const auto& batch : train) {
+      strategy.run(train_step, batch);
+      bar.step(batch.rows()->global);
+    }
+    for (const auto& batch : test) strategy.run(test_step, batch);
+    bar.finish({{"loss", mean_loss.result()}, {"held-out accuracy", accuracy.result()}});
+  }
+  std::printf("%s", strategy.step_report().to_table().c_str());
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// distribute: strategies build replicas, deal batches, run the step function on each replica and combine
+// what it returns. The only layer that knows both replicas and communicators.
+
+#include <lockstep/distribute/distributed_dataset.h>
+#include <lockstep/distribute/extension.h>
+#include <lockstep/distribute/options.h>
+#include <lockstep/distribute/strategy.h>
+#include <lockstep/distribute/testing.h>

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
+#include <lockstep/data/any_dataset.h>
+#include <lockstep/distribute/extension.h>
+#include <lockstep/replica/per_replica.h>
+#include <lockstep/tensor/nest.h>
+
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+namespace detail {
+
+// One step's batch: the leaves of each local replica, and the row counts.
+struct DealtBatch {
+  std::vector<std::vector<Tensor>> leaves;
+  BatchRows rows;
+};
+
+// DistributedIterator and DistributedDataset without the element type.
+class LOCKSTEP_EXPORT AnyDistributedIterator {
+ public:
+  AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, data::AnyIterator batches);
+  std::optional<DealtBatch> next();
+  void visit_state(StateVisitor& visitor) { batches_.visit_state(visitor); }
+
+ private:
+  std::shared_ptr<StrategyInterface> strategy_;
+  data::AnyIterator batches_;
+};
+
+class LOCKSTEP_EXPORT AnyDistributedDataset {
+ public:
+  AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy, const data::AnyDataset& dataset,
+                        SourceLocation at);
+  AnyDistributedIterator iterator() const { return {strategy_, dealt_.iterator()}; }
+  std::int64_t cardinality() const { return dealt_.cardinality(); }
+  std::string describe() const;
+  void visit_state(StateVisitor& visitor) const { dealt_.visit_state(visitor); }
+
+ private:
+  std::shared_ptr<StrategyInterface> strategy_;
+  data::AnyDataset dealt_;
+  std::string described_;
+};
+
+}  // namespace detail
+
+// The steps of one epoch: what a DistributedDataset's loop goes through.
+template <class T>
+class DistributedIterator {
+ public:
+  DistributedIterator(detail::AnyDistributedIterator erased, T prototype)
+      : erased_(std::move(erased)), prototype_(std::move(prototype)) {}
+
+  // The next step's batch, or nothing once all workers' data has ended: every worker and replica takes the
+  // same number of steps, those without rows get batches of zero rows. Throws FailedPrecondition in a
+  // step function, and what the dataset throws.
+  std::optional<PerReplica<T>> next() {
+    std::optional<detail::DealtBatch> batch = erased_.next();
+    if (!batch) return std::nullopt;
+    std::vector<T> values;
+    values.reserve(batch->leaves.size());
+    for (const auto& leaves : batch->leaves)
+      values.push_back(with_leaves(prototype_, std::span<const Tensor>(leaves)));
+    return PerReplica<T>(std::move(values), ReplicaKind::per_replica, std::move(batch->rows));
+  }
+  void visit_state(StateVisitor& visitor) { erased_.visit_state(visitor); }
+
+ private:
+  detail::AnyDistributedIterator erased_;
+  T prototype_;
+};
+
+// A dataset of global batches, dealt over the replicas of a strategy. A value; each loop over it is one
+// epoch. See Strategy::distribute_dataset for the rule.
+template <class T>
+class DistributedDataset {
+ public:
+  using value_type = PerReplica<T>;
+
+  DistributedDataset(detail::AnyDistributedDataset erased, T prototype)
+      : erased_(std::move(erased)), prototype_(std::move(prototype)) {}
+
+  DistributedIterator<T> iterator() const { return {erased_.iterator(), prototype_}; }
+
+  class Cursor {
+   public:
+    using value_type = PerReplica<T>;
+    using difference_type = std::ptrdiff_t;
+    explicit Cursor(DistributedIterator<T> steps) : steps_(std::move(steps)), batch_(steps_.next()) {}
+    const PerReplica<T>& operator*() const { return *batch_; }
+    const PerReplica<T>* operator->() const { return &*batch_; }
+    Cursor& operator++() {
+      batch_.reset();
+      batch_ = steps_.next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const Cursor& cursor, std::default_sentinel_t) { return !cursor.batch_; }
+
+   private:
+    DistributedIterator<T> steps_;
+    std::optional<PerReplica<T>> batch_;
+  };
+  Cursor begin() const { return Cursor(iterator()); }
+  std::default_sentinel_t end() const { return {}; }
+
+  // Steps of an epoch; data::kInfinite or data::kUnknown.
+  std::int64_t cardinality() const { return erased_.cardinality(); }
+  // The chain, and which rows this process reads.
+  std::string describe() const { return erased_.describe(); }
+  // Epoch and position of the loop begun last, so that loops resume.
+  void visit_state(StateVisitor& visitor) const { erased_.visit_state(visitor); }
+
+ private:
+  detail::AnyDistributedDataset erased_;
+  T prototype_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// tensor: values. A Tensor is a cheap handle to an immutable array; a nest is a structure of tensors (what
+// batches and step results are); rows are the elements of a batch; StateVisitor walks what is saved.
+
+#include <lockstep/tensor/factory.h>
+#include <lockstep/tensor/nest.h>
+#include <lockstep/tensor/placement.h>
+#include <lockstep/tensor/rows.h>
+#include <lockstep/tensor/state.h>
+#include <lockstep/tensor/tensor.h>

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distribute/local_replicas.h"
+
+#include <lockstep/base/check.h>
+#include <lockstep/base/log.h>
+#include <lockstep/ops/cast.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
+#include <lockstep/replica/context.h>
+#include <lockstep/tensor/factory.h>
+#include <lockstep/tensor/placement.h>
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+// Random numbers of scopes: a stream that is no replica's.
+constexpr std::uint64_t kScopeStream = ~std::uint64_t{0};
+
+Tensor tree_sum(std::span<const Tensor> parts) {
+  if (parts.size() == 1) return parts[0];
+  std::size_t left = 1;
+  while (left * 2 < parts.size()) left *= 2;
+  return add(tree_sum(parts.first(left)), tree_sum(parts.subspan(left)));
+}
+
+}  // namespace
+
+LocalReplicas::LocalReplicas(Options options)
+    : options_(std::move(options)),
+      baton_(options_.replica_threads == ReplicaThreads::one_at_a_time
+                 ? std::make_unique<Baton>(static_cast<int>(options_.devices.size()))
+                 : nullptr),
+      group_(static_cast<int>(options_.devices.size()),
+             {.collective_timeout = options_.communication.timeout, .wait_policy = baton_.get()}),
+      plans_(options_.devices, options_.communication.bytes_per_pack),
+      scope_random_{.seed = options_.seed, .stream = kScopeStream},
+      team_(static_cast<int>(options_.devices.size())) {
+  for (int i = 0; i < num_replicas_in_sync(); ++i)
+    replicas_.push_back(std::make_unique<Replica>(i, num_replicas_in_sync(), options_.seed, group_.rank(i), plans_));
+}
+
+LocalReplicas::~LocalReplicas() = default;
+
+void LocalReplicas::run(const std::function<void(int)>& replica_fn, const std::optional<BatchRows>& rows) {
+  if (runner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
+    throw FailedPrecondition("[Strategy::run] expected no active run, got a call from a merge_call of one",
+                             SourceLocation{});
+  const std::lock_guard serialized(run_mutex_);
+  const Clock::rep start = Clock::now().time_since_epoch().count();
+  if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0) first_start_ = start;
+  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  running_.store(true, std::memory_order_release);
+  group_.begin_epoch();
+  if (baton_) baton_->reset();
+  const BatchRows* const step_rows = rows ? &*rows : nullptr;
+  const auto replica = [&](int index) { run_replica(index, replica_fn, step_rows); };
+  team_.run(std::ref(replica));
+  running_.store(false, std::memory_order_release);
+  runner_.store({}, std::memory_order_relaxed);
+  last_end_ = Clock::now().time_since_epoch().count();
+  if (failure_) rethrow(*std::exchange(failure_, std::nullopt));
+}
+
+void LocalReplicas::run_replica(int index, const std::function<void(int)>& replica_fn,
+                                const BatchRows* rows) noexcept {
+  Replica& replica = *replicas_[static_cast<std::size_t>(index)];
+  {
+    if (baton_) baton_->acquire(index);
+    const ContextScope context(shared_from_this(), replica);
+    const DeviceScope device(options_.devices[static_cast<std::size_t>(index)]);
+    const RandomScope random(replica.random_state());
+    const RecorderScope no_recorder(nullptr);
+    const Placement no_placement({}, DType::f32, 0);
+    const telemetry::PhaseTimesScope times(&replica.times());
+    replica.times().start(telemetry::Phase::compute);
+    replica.begin_step(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)), rows);
+    try {
+      replica_fn(index);
+    } catch (...) {
+      fail(index, std::current_exception());
+    }
+    replica.end_step();
+    group_.returned(index);
+    if (baton_) baton_->leave(index);
+    if (index == 0) {
+      const telemetry::PhaseScope waiting(telemetry::Phase::communication);
+      team_.wait_for_others();
+    }
+    replica.times().stop();
+  }
+}
+
+void LocalReplicas::fail(int replica, std::exception_ptr error) noexcept {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_) failure_ = Failure{error, replica};
+  }
+  group_.rank(replica).abort(error);
+}
+
+void LocalReplicas::rethrow(const Failure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const Error& error) {
+    ErrorContext context = error.context();
+    if (!context.replica) context.replica = failure.replica;
+    error.rethrow_with(std::move(context));
+  } catch (...) {
+    log::error("replica " + std::to_string(failure.replica) + " threw an exception of another type");
+    throw;
+  }
+}
+
+Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
+  const RecorderScope suspended(nullptr);
+  const Tensor sum = tree_sum(components);
+  if (op == ReduceOp::sum) return sum;
+  return div(is_floating(sum.dtype()) ? sum : cast(sum, DType::f64), static_cast<double>(components.size()));
+}
+
+std::string LocalReplicas::describe() const {
+  std::string text = options_.name + " on";
+  for (const Device& device : options_.devices) text += " " + device.to_string();
+  return text + (baton_ ? ", one replica at a time" : "");
+}
+
+void LocalReplicas::count_input_time(Clock::duration waited) {
+  input_time_.fetch_add(waited.count(), std::memory_order_relaxed);
+  if (first_start_ == 0) first_start_ = (Clock::now() - waited).time_since_epoch().count();
+}
+
+telemetry::StepReport LocalReplicas::step_report() const {
+  using Seconds = std::chrono::duration<double>;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration_cast<Seconds>(time).count(); };
+  telemetry::StepReport report;
+  report.steps = steps_;
+  report.input = seconds(Clock::duration(input_time_));
+  for (const auto& replica : replicas_) {
+    using telemetry::Phase;
+    report.compute += seconds(replica->times().of(Phase::compute)) / num_replicas_in_sync();
+    report.communication += seconds(replica->times().of(Phase::communication)) / num_replicas_in_sync();
+    report.update += seconds(replica->times().of(Phase::update)) / num_replicas_in_sync();
+  }
+  report.total = seconds(Clock::duration(last_end_ - first_start_));
+  return report;
+}
+
+}  // namespace lockstep

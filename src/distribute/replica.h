@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/comm/communicator.h>
+#include <lockstep/ops/random_scope.h>
+#include <lockstep/replica/per_replica.h>
+#include <lockstep/replica/replica_context.h>
+#include <lockstep/telemetry/step_timer.h>
+
+#include <array>
+
+#include "distribute/gradient_plan.h"
+
+namespace lockstep {
+
+// One replica of this process: the context that step functions see. Used by the replica's thread.
+class Replica final : public ReplicaContext {
+ public:
+  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator, GradientPlans& plans);
+
+  int replica_index() const override { return index_; }
+  int num_replicas_in_sync() const override { return num_replicas_; }
+  int local_index() const override { return index_; }
+  Tensor all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) override;
+  Tensor all_gather(const Tensor& value, SourceLocation at) override;
+  std::optional<Rows> batch_rows() const override { return rows_; }
+  void vote_skip(const Tensor& skip) override;
+  std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
+                                                              SourceLocation at) override;
+  void merge_call(const std::function<void()>& merge, SourceLocation at) override;
+
+  // A run begins and ends; its number is the same for all replicas; `rows` may be null.
+  void begin_step(std::uint64_t run, const BatchRows* rows);
+  void end_step();
+  RandomState& random_state() { return random_; }
+  telemetry::PhaseTimes& times() { return times_; }
+
+ private:
+  CollectiveKey next_key(Channel channel, std::string_view name);
+  // Waits for a collective; the time is exposed communication.
+  static void wait(Pending pending);
+  Tensor gathered(const Tensor& value, SourceLocation at);
+
+  const int index_;
+  const int num_replicas_;
+  Communicator& communicator_;
+  GradientPlans& plans_;
+  RandomState random_;
+  telemetry::PhaseTimes times_;
+  std::uint64_t run_ = 0;
+  std::optional<Rows> rows_;
+  Tensor skip_;
+  // Calls made so far in this step, by channel.
+  std::array<std::int64_t, 5> sequence_{};
+};
+
+}  // namespace lockstep

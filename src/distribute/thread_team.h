@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+
+// Threads that run a function together with their caller, again and again: member 0 is whoever calls
+// run, members 1 .. size - 1 are threads that live as long as the team. One run at a time.
+class ThreadTeam {
+ public:
+  explicit ThreadTeam(int size);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  // Calls job(member) on every member and returns when all have returned. job must not throw.
+  void run(const std::function<void(int)>& job);
+  // Blocks until the other members have returned from the current job; run does so at the end.
+  void wait_for_others();
+
+ private:
+  void serve(int member);
+
+  const bool spin_;  // as many cores as members: waiting threads may spin
+  std::atomic<const std::function<void(int)>*> job_{nullptr};
+  std::atomic<std::uint32_t> generation_{0};  // counts jobs; odd or even means nothing
+  std::atomic<int> running_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lockstep
