@@ -41,6 +41,16 @@ struct AnyMember {
   operator U() const;
 };
 
+// Stands for a base class of an aggregate.
+template <class Owner>
+struct AnyBase {
+  template <class U>
+    requires(!std::is_same_v<U, Owner> && std::is_base_of_v<U, Owner>)
+  operator U() const;
+};
+template <class T>
+concept HasBase = requires { T{AnyBase<T>{}}; };
+
 inline constexpr std::size_t kMaxMembers = 16;
 
 template <class T, std::size_t... I>
@@ -114,7 +124,8 @@ constexpr bool is_nest() {
   } else if constexpr (HasNestMembers<T> || TupleLike<T>) {
     return AllNests<decltype(members_of(std::declval<T&>()))>::value;
   } else if constexpr (std::is_aggregate_v<T> && !std::is_array_v<T>) {
-    if constexpr (member_count<T>() > kMaxMembers)
+    // No member found in a type that is not empty: there are some that cannot be made, like references.
+    if constexpr (HasBase<T> || member_count<T>() > kMaxMembers || (member_count<T>() == 0 && !std::is_empty_v<T>))
       return false;
     else
       return AllNests<decltype(tie_aggregate(std::declval<T&>()))>::value;
