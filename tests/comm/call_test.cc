@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/call.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(CollectiveKey, PrintsChannelSequenceAndName) {
+  EXPECT_EQ((CollectiveKey{.channel = Channel::gradients, .sequence = 3, .name = "dense/kernel"}
+                 .to_string()),
+            "gradients/3 \"dense/kernel\"");
+  EXPECT_EQ((CollectiveKey{.channel = Channel::control, .sequence = 7}.to_string()), "control/7");
+}
+
+TEST(CollectiveCall, PrintsAllThatRanksMustAgreeOn) {
+  float x[6];
+  const Elements six{x, 6, DType::f32}, three{x, 3, DType::f32};
+  const CollectiveKey key{.sequence = 1, .name = "a"};
+  EXPECT_EQ(all_reduce_call(key, ReduceOp::mean, six, six).to_string(),
+            "all_reduce mean f32[6] user/1 \"a\"");
+  EXPECT_EQ(reduce_scatter_call(key, ReduceOp::sum, six, three, 0, 2).to_string(),
+            "reduce_scatter sum f32[6] user/1 \"a\"");
+  EXPECT_EQ(all_gather_call(key, three, six, {}, 0, 2).to_string(),
+            "all_gather f32[3] user/1 \"a\"");
+  const std::int64_t counts[] = {3, 1, 2};
+  EXPECT_EQ(all_gather_call(key, three, six, counts, 0, 3).to_string(),
+            "all_gather f32[6] in all user/1 \"a\"");
+  EXPECT_EQ(broadcast_call(key, 1, six, 2).to_string(),
+            "broadcast from rank 1 f32[6] user/1 \"a\"");
+  EXPECT_EQ(barrier_call(key).to_string(), "barrier user/1 \"a\"");
+}
+
+TEST(CallName, TellsLongNamesApartByTheirHiddenEnds) {
+  const std::string stem(100, 'x');
+  EXPECT_EQ(CallName(stem + "a"), CallName(stem + "a"));
+  EXPECT_NE(CallName(stem + "a"), CallName(stem + "b"));
+  EXPECT_NE(CallName("a"), CallName("b"));
+  EXPECT_EQ(CallName(stem).to_string(), '"' + std::string(56, 'x') + "...\"");
+}
+
+}  // namespace
+}  // namespace lockstep
