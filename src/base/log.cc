@@ -10,7 +10,7 @@
 #include <memory>
 #include <mutex>
 
-namespace lockstep::log {
+namespace lockstep::logging {
 namespace {
 
 Level level_from_environment() {
@@ -84,4 +84,4 @@ void info(std::string_view text) { write(Level::info, text); }
 void warning(std::string_view text) { write(Level::warning, text); }
 void error(std::string_view text) { write(Level::error, text); }
 
-}  // namespace lockstep::log
+}  // namespace lockstep::logging

@@ -288,7 +288,7 @@ void InProcessBoard::warn(const Slot& slot, int rank, Deadline::Duration waited)
     text = message(api_name(call.kind), "rank ", rank, " has waited ", waited.count(), " ms for ",
                    print_ranks(absent), " at ", call.to_string(), last_seen(absent));
   }
-  log::warning(text);
+  logging::warning(text);
 }
 
 void InProcessBoard::give_up(Slot& slot, int rank, Deadline::Duration waited) {

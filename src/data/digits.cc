@@ -66,7 +66,7 @@ Leaves load_digits() {
     const std::filesystem::path path = std::filesystem::path(directory) / "digits.csv.gz";
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) return parse_digits(read_file(path), path.string());
-    log::info("[data::digits] no " + path.string() + "; the library's own copy is used");
+    logging::info("[data::digits] no " + path.string() + "; the library's own copy is used");
   }
   return parse_digits(embedded::digits_csv_gz, "the library's digits.csv.gz");
 }

@@ -86,7 +86,7 @@ class PrefetchWalk final : public IteratorNode {
     if (ended) {
       thread_.join();
     } else {
-      log::error(
+      logging::error(
           "[Dataset::prefetch] the source did not return within 10 s of its cancellation; "
           "its thread is left behind");
       thread_.detach();

@@ -108,7 +108,7 @@ void LocalReplicas::rethrow(const Failure& failure) {
     if (!context.replica) context.replica = failure.replica;
     error.rethrow_with(std::move(context));
   } catch (...) {
-    log::error("replica " + std::to_string(failure.replica) + " threw an exception of another type");
+    logging::error("replica " + std::to_string(failure.replica) + " threw an exception of another type");
     throw;
   }
 }

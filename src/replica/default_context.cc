@@ -2,6 +2,7 @@
 #include "replica/default_context.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 

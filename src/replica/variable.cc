@@ -199,6 +199,7 @@ Variable Variable::zeros_like(const Variable& like, std::string name) {
 }
 
 const std::string& Variable::name() const { return state_->name; }
+void Variable::rename(std::string name) { state_->name = std::move(name); }
 DType Variable::dtype() const { return state_->dtype; }
 const Shape& Variable::shape() const { return state_->shape; }
 bool Variable::trainable() const { return state_->trainable; }

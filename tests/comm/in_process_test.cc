@@ -114,7 +114,7 @@ TEST(InProcessGroup, ACallAfterReturnedIsRefused) {
 TEST(InProcessGroup, AWaiterWarnsWhoIsMissing) {
   std::mutex mutex;
   std::vector<std::string> lines;
-  log::set_sink([&](log::Level, std::string_view line) {
+  logging::set_sink([&](logging::Level, std::string_view line) {
     const std::lock_guard lock(mutex);
     lines.emplace_back(line);
   });
@@ -122,7 +122,7 @@ TEST(InProcessGroup, AWaiterWarnsWhoIsMissing) {
   const Pending early = group.rank(2).barrier({.name = "start"});
   EXPECT_THROW(group.rank(0).barrier({.name = "start"}).wait(Deadline::after(180ms)),
                DeadlineExceeded);
-  log::set_sink({});
+  logging::set_sink({});
   const std::lock_guard lock(mutex);
   EXPECT_GE(lines.size(), 2U);
   EXPECT_LE(lines.size(), 4U);

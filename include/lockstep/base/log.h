@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep::log {
+namespace lockstep::logging {
 
 enum class Level { debug, info, warning, error, off };
 
@@ -27,4 +27,4 @@ LOCKSTEP_EXPORT void info(std::string_view text);
 LOCKSTEP_EXPORT void warning(std::string_view text);
 LOCKSTEP_EXPORT void error(std::string_view text);
 
-}  // namespace lockstep::log
+}  // namespace lockstep::logging
