@@ -25,13 +25,13 @@ struct TapeOptions {
 
 struct GradientOptions {
   // Gradient of the target itself; undefined: ones, so that the target's elements are summed.
-  Tensor target_gradient;
+  Tensor target_gradient = {};
   // Called with each source's index and gradient as soon as no further contribution can come, the
   // last layer's first; at once, with an undefined tensor, for sources that cannot be reached.
-  std::function<void(std::size_t, const Tensor&)> on_ready;
+  std::function<void(std::size_t, const Tensor&)> on_ready = {};
   // Where the gradient of a source is best written: its last op writes there if it can, and a
   // gradient that stands elsewhere tells by its buffer. An empty Buffer: anywhere.
-  std::function<Buffer(std::size_t)> place;
+  std::function<Buffer(std::size_t)> place = {};
 };
 
 // Records the differentiable ops of the thread that made it, from construction on: those that touch a
