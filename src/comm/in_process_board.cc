@@ -1,72 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/in_process_board.h"
-
+// How ranks meet and wait. How they fail to: in_process_failures.cc.
 #include <lockstep/base/check.h>
-#include <lockstep/base/log.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 
+#include "comm/in_process_slot.h"
+
 namespace lockstep {
-namespace {
-
-using Clock = Deadline::Clock;
-
-Deadline::Duration since(Clock::time_point start) {
-  return std::chrono::duration_cast<Deadline::Duration>(Clock::now() - start);
-}
-
-// "rank 3", "ranks 1, 3".
-std::string print_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
-
-std::string print_call(const CollectiveCall& call, std::span<const std::int64_t> counts) {
-  std::string text = call.to_string();
-  for (std::size_t i = 0; call.uneven && i < counts.size(); ++i)
-    text += (i ? ", " : " with counts ") + std::to_string(counts[i]);
-  return text;
-}
-
-}  // namespace
-
-struct InProcessBoard::Handle final : PendingCall {
-  InProcessBoard* board = nullptr;
-  Slot* slot = nullptr;
-  int rank = 0;
-  Presence presence = Presence::absent;  // of this rank in the slot; guarded by the board's lock
-
-  bool done() override { return board->done(*this); }
-  void wait(std::optional<Deadline> deadline) override { board->wait(*this, deadline); }
-  void release() noexcept override { board->release(*this); }
-};
-
-struct InProcessBoard::Slot {
-  explicit Slot(InProcessBoard& board)
-      : work(board.size_), handles(new Handle[board.ranks_.size()]) {
-    for (int rank = 0; rank < board.size_; ++rank) {
-      handles[rank].board = &board;
-      handles[rank].slot = this;
-      handles[rank].rank = rank;
-    }
-  }
-  Pieces& pieces() { return work.pieces(); }
-
-  CollectiveWork work;
-  std::unique_ptr<Handle[]> handles;  // by rank
-  int opened_by = 0;
-  int entered = 0;
-  std::atomic<int> references{0};
-};
-
-// Slots that a rank has found work of its own in, each with a reference.
-struct InProcessBoard::Visit {
-  std::array<Slot*, 8> slots{};
-  std::size_t count = 0;
-};
 
 InProcessBoard::InProcessBoard(int size, InProcessOptions options)
     : size_(size),
@@ -140,48 +81,6 @@ InProcessBoard::Slot* InProcessBoard::open(int rank, const CollectiveCall& call,
   return slot;
 }
 
-void InProcessBoard::check_agreement(const Slot& slot, int rank, const CollectiveCall& call,
-                                     std::span<const std::int64_t> counts) {
-  const CollectiveCall& first = slot.work.call();
-  const bool same_counts = !call.uneven || std::ranges::equal(slot.work.counts(), counts);
-  if (call == first && same_counts) return;
-  fail<PeerError>(call, std::to_string(slot.opened_by), "ranks disagree: rank ", slot.opened_by,
-                  " called ", print_call(first, slot.work.counts()), ", rank ", rank, " called ",
-                  print_call(call, counts),
-                  "; all ranks must make the same calls with the same keys");
-  std::rethrow_exception(reason_);
-}
-
-void InProcessBoard::check_left(const Slot& slot, int entering) {
-  if (std::ranges::none_of(ranks_, &RankRecord::returned)) return;
-  std::vector<int> left = missing(slot);
-  std::erase_if(left, [&](int rank) {
-    return rank == entering || !ranks_[static_cast<std::size_t>(rank)].returned;
-  });
-  if (left.empty()) return;
-  const CollectiveCall& call = slot.work.call();
-  fail<PeerError>(call, print_ranks(left), print_ranks(left), " will never come to ",
-                  call.to_string(), ", the step there is over", last_seen(left),
-                  "; all ranks must make the same calls");
-  if (entering != kNobody) std::rethrow_exception(reason_);
-}
-
-template <class E, class... Parts>
-void InProcessBoard::fail(const CollectiveCall& call, std::string peer, const Parts&... parts) {
-  ErrorContext context;
-  context.peer = std::move(peer);
-  context.collective = call.key();
-  end_epoch(std::make_exception_ptr(
-      E(message(api_name(call.kind), parts...), SourceLocation::current(), std::move(context))));
-}
-
-void InProcessBoard::end_epoch(std::exception_ptr reason) {
-  if (reason_) return;
-  reason_ = std::move(reason);
-  for (Slot* slot : live_)
-    if (slot->pieces().open()) slot->pieces().cancel();
-}
-
 InProcessBoard::Visit InProcessBoard::look_around(int rank, const Slot* own) {
   Visit visit;
   for (Slot* slot : live_) {
@@ -240,7 +139,7 @@ void InProcessBoard::wait(Handle& handle, std::optional<Deadline> deadline) {
   Slot& slot = *handle.slot;
   std::uint64_t dealt_seen = 0;
   if (!progress(slot, handle.rank, dealt_seen)) {
-    const auto start = Clock::now();
+    const auto start = Deadline::Clock::now();
     const auto limit = deadline ? deadline->when() : start + options_.collective_timeout;
     auto warning = start + options_.warn_every;
     Backoff backoff(spin_);
@@ -248,10 +147,11 @@ void InProcessBoard::wait(Handle& handle, std::optional<Deadline> deadline) {
       const bool look = options_.wait_policy ? options_.wait_policy->pause(handle.rank, backoff)
                                              : backoff.pause();
       if (!look) continue;
-      const auto now = Clock::now();
-      if (now >= limit) give_up(slot, handle.rank, since(start));
+      const auto now = Deadline::Clock::now();
+      const auto waited = std::chrono::duration_cast<Deadline::Duration>(now - start);
+      if (now >= limit) give_up(slot, handle.rank, waited);
       if (now < warning) continue;
-      warn(slot, handle.rank, since(start));
+      warn(slot, handle.rank, waited);
       warning = now + options_.warn_every;
     }
   }
@@ -276,50 +176,6 @@ bool InProcessBoard::withdraw(Handle& handle) noexcept {
   --handle.slot->entered;
   handle.slot->references.fetch_sub(1, std::memory_order_relaxed);
   return true;
-}
-
-void InProcessBoard::warn(const Slot& slot, int rank, Deadline::Duration waited) {
-  std::string text;
-  {
-    const std::lock_guard lock(lock_);
-    const std::vector<int> absent = missing(slot);
-    if (absent.empty()) return;
-    const CollectiveCall& call = slot.work.call();
-    text = message(api_name(call.kind), "rank ", rank, " has waited ", waited.count(), " ms for ",
-                   print_ranks(absent), " at ", call.to_string(), last_seen(absent));
-  }
-  logging::warning(text);
-}
-
-void InProcessBoard::give_up(Slot& slot, int rank, Deadline::Duration waited) {
-  const std::lock_guard lock(lock_);
-  if (!slot.pieces().open()) return;
-  const std::vector<int> absent = missing(slot);
-  const CollectiveCall& call = slot.work.call();
-  fail<DeadlineExceeded>(call, print_ranks(absent), "rank ", rank, " waited ", waited.count(),
-                         " ms at ", call.to_string(), " for ", print_ranks(absent),
-                         ", which did not come", last_seen(absent),
-                         "; see what keeps them, or raise collective_timeout");
-}
-
-std::vector<int> InProcessBoard::missing(const Slot& slot) const {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < size_; ++rank)
-    if (slot.handles[rank].presence != Presence::entered) ranks.push_back(rank);
-  return ranks;
-}
-
-// "; rank 1 last entered barrier user/4 (its call 7); rank 3 has made no call".
-std::string InProcessBoard::last_seen(const std::vector<int>& ranks) const {
-  std::string text;
-  for (const int rank : ranks) {
-    const RankRecord& record = ranks_[static_cast<std::size_t>(rank)];
-    text += "; rank " + std::to_string(rank);
-    text += record.calls == 0 ? " has made no call in this epoch"
-                              : " last entered " + record.last.to_string() + " (its call " +
-                                    std::to_string(record.calls) + " of this epoch)";
-  }
-  return text;
 }
 
 void InProcessBoard::abort(std::exception_ptr reason) noexcept {

@@ -49,7 +49,7 @@ class InProcessBoard {
   struct Handle;
   struct Visit;
   enum class Presence : std::uint8_t { absent, entered, withdrawn };
-  struct RankRecord {
+  struct alignas(64) RankRecord {
     CollectiveCall last;
     std::int64_t calls = 0;  // of this epoch
     bool returned = false;
@@ -75,7 +75,7 @@ class InProcessBoard {
   Visit look_around(int rank, const Slot* own);
   void recycle(Slot& slot) noexcept;
   std::vector<int> missing(const Slot& slot) const;
-  std::string last_seen(const std::vector<int>& ranks) const;
+  std::string last_seen(const Slot& slot, const std::vector<int>& ranks) const;
 
   // Without.
   void pay(const Visit& visit, int rank) noexcept;

@@ -12,8 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "comm/tree_sum.h"
-
 namespace ls = lockstep;
 using Clock = std::chrono::steady_clock;
 
@@ -36,7 +34,6 @@ struct Workload {
     for (int rank = 0; rank < ranks; ++rank) {
       in.push_back(allocate(count));
       for (float& value : span(in.back())) value = any(random);
-      inputs.push_back(in.back().data());
     }
     std::ranges::fill(span(out), 0.0F);
   }
@@ -48,24 +45,24 @@ struct Workload {
   }
 
   std::vector<ls::Buffer> in;
-  std::vector<const void*> inputs;
   ls::Buffer out;
 };
 
-double time_group(int ranks, Workload& work, int repeats) {
+// Microseconds per call of ranks that do nothing else; the calls keep them in lockstep.
+double time_group(int ranks, Workload& work, int samples, int calls_per_sample) {
   ls::InProcessGroup group(ranks);
   std::vector<double> times;
   const auto rank_body = [&](int rank) {
     ls::Communicator& comm = group.rank(rank);
     const auto in = ls::elements(Workload::span(work.in[static_cast<std::size_t>(rank)]));
     const auto out = ls::elements(Workload::span(work.out));
-    for (int i = 0; i < repeats; ++i) {
-      comm.barrier({.channel = ls::Channel::control, .sequence = i}).wait();
+    for (int sample = 0; sample < samples; ++sample) {
       const auto start = Clock::now();
-      comm.all_reduce({.channel = ls::Channel::gradients, .sequence = 0, .name = "bucket"},
-                      ls::ReduceOp::sum, in, out)
-          .wait();
-      if (rank == 0) times.push_back(microseconds(Clock::now() - start));
+      for (int call = 0; call < calls_per_sample; ++call)
+        comm.all_reduce({.channel = ls::Channel::gradients, .sequence = call, .name = "bucket"},
+                        ls::ReduceOp::sum, in, out)
+            .wait();
+      if (rank == 0) times.push_back(microseconds(Clock::now() - start) / calls_per_sample);
     }
   };
   std::vector<std::thread> threads;
@@ -75,13 +72,28 @@ double time_group(int ranks, Workload& work, int repeats) {
   return median(times);
 }
 
-double time_alone(Workload& work, int repeats) {
+using Range = std::span<const float>;
+
+[[gnu::noinline]] void add_two(Range a, Range b, std::span<float> out) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = a[i] + b[i];
+}
+
+[[gnu::noinline]] void add_four(Range a, Range b, Range c, Range d, std::span<float> out) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = (a[i] + b[i]) + (c[i] + d[i]);
+}
+
+double time_alone(Workload& work, int samples, int calls_per_sample) {
+  std::vector<Range> in;
+  for (const ls::Buffer& buffer : work.in) in.emplace_back(Workload::span(buffer));
+  const std::span<float> out = Workload::span(work.out);
   std::vector<double> times;
-  for (int i = 0; i < repeats; ++i) {
+  for (int sample = 0; sample < samples; ++sample) {
     const auto start = Clock::now();
-    ls::tree_sum(ls::DType::f32, work.inputs, 0, work.out.data(),
-                 static_cast<std::int64_t>(Workload::span(work.out).size()));
-    times.push_back(microseconds(Clock::now() - start));
+    for (int call = 0; call < calls_per_sample; ++call)
+      in.size() == 2 ? add_two(in[0], in[1], out) : add_four(in[0], in[1], in[2], in[3], out);
+    times.push_back(microseconds(Clock::now() - start) / calls_per_sample);
   }
   return median(times);
 }
@@ -92,19 +104,20 @@ int main() {
   struct Size {
     const char* name;
     std::int64_t bytes;
+    int samples, calls_per_sample;
   };
-  const Size sizes[] = {{"4 KiB", 4 << 10},
-                        {"64 KiB", 64 << 10},
-                        {"1 MiB", 1 << 20},
-                        {"2.7 MB", 2'700'000},
-                        {"64 MiB", 64 << 20}};
+  const Size sizes[] = {{"4 KiB", 4 << 10, 201, 100},
+                        {"64 KiB", 64 << 10, 201, 50},
+                        {"1 MiB", 1 << 20, 201, 5},
+                        {"2.7 MB", 2'700'000, 201, 2},
+                        {"64 MiB", 64 << 20, 21, 1}};
   std::printf("%-6s %-8s %12s %16s\n", "ranks", "bytes", "group (us)", "one thread (us)");
   for (const int ranks : {2, 4})
     for (const Size& size : sizes) {
-      const int repeats = size.bytes < (1 << 20) ? 4001 : size.bytes < (16 << 20) ? 501 : 31;
       Workload work(ranks, size.bytes / 4);
-      const double group = time_group(ranks, work, repeats);
-      std::printf("%-6d %-8s %12.2f %16.2f\n", ranks, size.name, group, time_alone(work, repeats));
+      const double group = time_group(ranks, work, size.samples, size.calls_per_sample);
+      const double alone = time_alone(work, size.samples, size.calls_per_sample);
+      std::printf("%-6d %-8s %12.2f %16.2f\n", ranks, size.name, group, alone);
       std::fflush(stdout);
     }
 }

@@ -285,9 +285,10 @@ TEST_P(CommunicatorConformance, CallsMeetByKeyWhateverTheirOrder) {
       std::vector<Pending> pending(kCalls);
       for (int i = 0; i < kCalls; ++i) {
         const auto k = static_cast<std::size_t>((i + 5 * comm.rank()) % kCalls);
+        const std::string name = "call " + std::to_string(k);
         const CollectiveKey key{.channel = k % 2 ? Channel::user : Channel::gradients,
                                 .sequence = static_cast<std::int64_t>(k / 2),
-                                .name = "call " + std::to_string(k)};
+                                .name = name};
         values[k].assign(k + 1, static_cast<std::int32_t>(k));
         pending[k] = comm.all_reduce(key, ReduceOp::sum, in(values[k]), out(values[k]));
       }
