@@ -63,11 +63,14 @@ Tensor gather_rows(const Tensor& x, std::span<const std::int64_t> indices) {
   require_rows(x, "gather_rows");
   const std::size_t bytes = row_bytes(x);
   const Tensor result = on_host(x, x.shape().with_dim(0, static_cast<std::int64_t>(indices.size())));
+  const auto* const from = static_cast<const std::byte*>(x.raw_data());
+  const std::int64_t rows = x.dim(0);
   std::byte* to = writable(result);
   for (const std::int64_t index : indices) {
-    require(index >= 0 && index < x.dim(0), SourceLocation{}, "gather_rows", "row ", index,
-            " is outside ", x.shape().to_string());
-    copy(to, static_cast<const std::byte*>(x.raw_data()) + static_cast<std::size_t>(index) * bytes, bytes);
+    if (index < 0 || index >= rows) [[unlikely]]
+      require(false, SourceLocation{}, "gather_rows", "row ", index, " is outside ",
+              x.shape().to_string());
+    copy(to, from + static_cast<std::size_t>(index) * bytes, bytes);
     to += bytes;
   }
   return result;

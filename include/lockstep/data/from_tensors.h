@@ -13,13 +13,15 @@ namespace lockstep::data {
 template <class T>
 Dataset<T> from_tensor_slices(T tensors, SourceLocation at = SourceLocation::current()) {
   static_assert(TensorNest<T>, "from_tensor_slices: expected a nest of tensors, without numbers");
-  return Dataset<T>(AnyDataset::from_tensor_slices(flatten(tensors), at), std::move(tensors));
+  AnyDataset erased = AnyDataset::from_tensor_slices(flatten(tensors), at);
+  return Dataset<T>(std::move(erased), std::move(tensors));
 }
 
 // One element: `element` itself.
 template <class T>
 Dataset<T> from_tensors(T element, SourceLocation at = SourceLocation::current()) {
-  return Dataset<T>(AnyDataset::from_tensors(flatten(element), at), std::move(element));
+  AnyDataset erased = AnyDataset::from_tensors(flatten(element), at);
+  return Dataset<T>(std::move(erased), std::move(element));
 }
 
 // The integers 0, 1, ... below `end`; or begin, begin + step, ... below `end` (above it for a
