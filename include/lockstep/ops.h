@@ -26,6 +26,11 @@
 // device; kernels that profit from wide vectors stand in foo_isa.cc, compiled for several instruction
 // sets and chosen at run time. Elementwise ops share one list, src/ops/elementwise_list.h.
 
+#include <lockstep/ops/cast.h>
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/operand.h>
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/recorder.h>
+#include <lockstep/ops/reduce.h>
+#include <lockstep/ops/shape_ops.h>

@@ -65,13 +65,13 @@ std::string Shape::to_string() const {
   return text + "]";
 }
 
-Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op, SourceLocation at) {
   const int rank = std::max(a.rank(), b.rank());
   std::array<std::int64_t, Shape::kMaxRank> dims{};
   for (int i = 1; i <= rank; ++i) {
     const std::int64_t da = i <= a.rank() ? a[a.rank() - i] : 1;
     const std::int64_t db = i <= b.rank() ? b[b.rank() - i] : 1;
-    require(da == db || da == 1 || db == 1, SourceLocation{}, op, "shapes ", a.to_string(), " and ",
+    require(da == db || da == 1 || db == 1, at, op, "shapes ", a.to_string(), " and ",
             b.to_string(), " do not broadcast: extents ", da, " and ", db,
             " must be equal or one of them 1");
     dims[static_cast<std::size_t>(rank - i)] = da == 1 ? db : da;

@@ -62,7 +62,7 @@ const T* read(const Tensor& x) {
   return static_cast<const T*>(x.raw_data());
 }
 // The same for a result that its op is still writing.
-template <Element T>
+template <class T>
 T* write(Tensor& result) {
   return static_cast<T*>(result.buffer().data());
 }

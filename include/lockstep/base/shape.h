@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
 
 #include <array>
 #include <cstdint>
@@ -46,6 +47,7 @@ class LOCKSTEP_EXPORT Shape {
 
 // NumPy's broadcasting: axes aligned from the end, extents equal or one of them 1.
 // Throws InvalidArgument "[op] ..." naming both shapes when they do not broadcast.
-LOCKSTEP_EXPORT Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
+LOCKSTEP_EXPORT Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op,
+                                       SourceLocation at = {});
 
 }  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/elementwise.h>
+
+#include "ops/elementwise_cpu.h"
+#include "ops/operands.h"
+
+namespace lockstep {
+namespace {
+
+Tensor compare(CompareOp op, const char* name, const Operand& a, const Operand& b) {
+  const OperandPair pair(name, a, b);
+  Tensor y = make_result(pair.device, DType::boolean, pair.shape);
+  cpu::compare(op, pair.dtype, pair.data_a, pair.data_b, write<bool>(y),
+               Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  return y;
+}
+
+// Booleans are bytes 0 and 1, of which the smaller is "and" and the larger "or".
+Tensor logical(BinaryOp op, const char* name, const Operand& a, const Operand& b) {
+  const OperandPair pair(name, a, b);
+  require_dtype(pair.dtype == DType::boolean, name, a.is_number() ? b.tensor() : a.tensor(),
+                "dtype bool", pair.at);
+  Tensor y = make_result(pair.device, DType::boolean, pair.shape);
+  cpu::binary(op, DType::u8, pair.data_a, pair.data_b, write<void>(y),
+              Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  return y;
+}
+
+}  // namespace
+
+#define LOCKSTEP_DEFINE_COMPARE(name, Functor) \
+  Tensor name(const Operand& a, const Operand& b) { return compare(CompareOp::name, #name, a, b); }
+LOCKSTEP_COMPARE_OPS(LOCKSTEP_DEFINE_COMPARE)
+
+Tensor logical_and(const Operand& a, const Operand& b) {
+  return logical(BinaryOp::minimum, "logical_and", a, b);
+}
+
+Tensor logical_or(const Operand& a, const Operand& b) {
+  return logical(BinaryOp::maximum, "logical_or", a, b);
+}
+
+Tensor logical_not(const Tensor& x, SourceLocation at) {
+  require_defined("logical_not", "x", x, at);
+  require_dtype(x.dtype() == DType::boolean, "logical_not", x, "dtype bool", at);
+  return compare(CompareOp::equal, "logical_not", Operand(x, at), Operand(false, at));
+}
+
+Tensor is_finite(const Tensor& x, SourceLocation at) {
+  const Device device = common_device("is_finite", {&x}, at);
+  require_dtype(x.dtype() != DType::boolean, "is_finite", x, "a floating or integer dtype", at);
+  Tensor y = make_result(device, DType::boolean, x.shape());
+  cpu::is_finite(x.dtype(), x.raw_data(), write<bool>(y), x.num_elements());
+  return y;
+}
+
+Tensor clamp(const Tensor& x, const Operand& low, const Operand& high) {
+  return minimum(maximum(Operand(x, low.location()), low), high);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/recorder.h>
+#include <lockstep/ops/shape_ops.h>
+#include <lockstep/tensor/factory.h>
+
+#include <cstring>
+
+#include "ops/result.h"
+#include "ops/strided_copy.h"
+
+namespace lockstep {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+// Copies all of the smaller of two tensors to, or from, a box of the larger one that starts at
+// `begin`.
+void copy_box(const Tensor& from, Tensor& to, const Extents& begin, bool box_is_in_target) {
+  const Shape& box = box_is_in_target ? from.shape() : to.shape();
+  const Strides from_strides(from.shape()), to_strides(to.shape());
+  const Strides& outer = box_is_in_target ? to_strides : from_strides;
+  StridedCopy copy;
+  std::int64_t offset = 0;
+  for (int axis = 0; axis < box.rank(); ++axis) {
+    copy.add_axis(box[axis], from_strides[axis], to_strides[axis]);
+    offset += begin[static_cast<std::size_t>(axis)] * outer[axis];
+  }
+  if (box.num_elements() == 0) return;
+  const auto size = size_of(from.dtype());
+  const std::size_t bytes = static_cast<std::size_t>(offset) * size;
+  copy.run(size, static_cast<const std::byte*>(from.raw_data()) + (box_is_in_target ? 0 : bytes),
+           write<std::byte>(to) + (box_is_in_target ? bytes : 0));
+}
+
+Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
+  Extents result(static_cast<std::size_t>(shape.rank()));
+  result[static_cast<std::size_t>(axis)] = begin;
+  return result;
+}
+
+// The part [begin, begin + extent) of x along an axis; whole rows without a copy.
+Tensor part_of(const char* op, const Tensor& x, int axis, std::int64_t begin, std::int64_t extent,
+               SourceLocation at) {
+  const Shape shape = x.shape().with_dim(axis, extent);
+  if (axis == 0) {
+    const std::size_t row = x.dim(0) == 0 ? 0 : x.bytes() / static_cast<std::size_t>(x.dim(0));
+    return Tensor(x.buffer().slice(static_cast<std::size_t>(begin) * row,
+                                   static_cast<std::size_t>(extent) * row),
+                  x.dtype(), shape);
+  }
+  Tensor y = make_result(common_device(op, {&x}, at), x.dtype(), shape);
+  copy_box(x, y, box_begin(shape, axis, begin), false);
+  return y;
+}
+
+// A gradient per part; zeros where none flows.
+Tensor concat_gradients(std::span<const Tensor> dy, const Shape& whole, const Extents& extents,
+                        DType dtype, int axis) {
+  std::vector<Tensor> parts(dy.begin(), dy.end());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i].defined()) parts[i] = zeros(whole.with_dim(axis, extents[i]), dtype);
+  return concat(parts, axis);
+}
+
+void require_concat(const std::vector<Tensor>& parts, int axis, const char* op, SourceLocation at) {
+  for (const Tensor& part : parts) {
+    require_same_dtype(op, parts[0], part, at);
+    bool fits = part.rank() == parts[0].rank();
+    for (int i = 0; i < part.rank() && fits; ++i)
+      fits = i == axis || part.dim(i) == parts[0].dim(i);
+    require(fits, at, op, "shapes ", parts[0].shape().to_string(), " and ",
+            part.shape().to_string(), " differ in more than axis ", axis);
+  }
+}
+
+void require_per_axis(const char* op, const Shape& shape, const Extents& a, const Extents& b,
+                      SourceLocation at) {
+  const auto rank = static_cast<std::size_t>(shape.rank());
+  require(a.size() == rank && b.size() == rank, at, op, "expected ", rank,
+          " numbers each for shape ", shape.to_string(), ", got ", a.size(), " and ", b.size());
+}
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
+  require(!parts.empty(), at, "concat", "expected at least one tensor, got none");
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& part : parts) {
+    require_defined("concat", "a part", part, at);
+    inputs.push_back(&part);
+  }
+  const Device device = common_device("concat", inputs, at);
+  const int along = checked_axis("concat", axis, parts[0].shape(), at);
+  require_concat(parts, along, "concat", at);
+  Extents extents;
+  std::int64_t total = 0;
+  bool recorded = false;
+  for (const Tensor& part : parts) {
+    extents.push_back(part.dim(along));
+    total += part.dim(along);
+    recorded = recorded || recording({&part});
+  }
+  Tensor y = make_result(device, parts[0].dtype(), parts[0].shape().with_dim(along, total));
+  std::int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    copy_box(part, y, box_begin(y.shape(), along, begin), true);
+    begin += part.dim(along);
+  }
+  if (recorded && is_floating(y.dtype()))
+    current_recorder()->record(
+        "concat", inputs, {&y, 1},
+        [extents, along](std::span<const Tensor> dy, GradientSink& sink) {
+          std::int64_t from = 0;
+          for (std::size_t i = 0; i < extents.size(); from += extents[i++]) {
+            const int input = static_cast<int>(i);
+            if (!sink.wants(input)) continue;
+            std::vector<std::int64_t> box(dy[0].shape().dims().begin(), dy[0].shape().dims().end());
+            box[static_cast<std::size_t>(along)] = extents[i];
+            sink.put(input,
+                     [&] { return slice(dy[0], box_begin(dy[0].shape(), along, from), box); });
+          }
+        });
+  return y;
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
+  require(!parts.empty(), at, "stack", "expected at least one tensor, got none");
+  std::vector<Tensor> expanded;
+  for (const Tensor& part : parts) {
+    require_defined("stack", "a part", part, at);
+    require(part.shape() == parts[0].shape(), at, "stack", "expected tensors of one shape, got ",
+            parts[0].shape().to_string(), " and ", part.shape().to_string());
+    expanded.push_back(expand_dims(part, axis, at));
+  }
+  return concat(expanded, axis, at);
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& extents, int axis,
+                          SourceLocation at) {
+  require_defined("split", "x", x, at);
+  const int along = checked_axis("split", axis, x.shape(), at);
+  std::int64_t total = 0;
+  for (const std::int64_t extent : extents) {
+    require(extent >= 0, at, "split", "extents must not be negative, got ", extent);
+    total += extent;
+  }
+  require(total == x.dim(along), at, "split", "the parts' extents add up to ", total, ", but axis ",
+          axis, " of shape ", x.shape().to_string(), " has ", x.dim(along));
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t extent : extents) {
+    parts.push_back(part_of("split", x, along, begin, extent, at));
+    begin += extent;
+  }
+  if (is_floating(x.dtype()) && recording({&x})) {
+    const Tensor* const input = &x;
+    current_recorder()->record(
+        "split", {&input, 1}, parts,
+        [shape = x.shape(), extents, dtype = x.dtype(), along](std::span<const Tensor> dy,
+                                                               GradientSink& sink) {
+          if (sink.wants(0))
+            sink.put(0, [&] { return concat_gradients(dy, shape, extents, dtype, along); });
+        });
+  }
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, int parts, int axis, SourceLocation at) {
+  require_defined("split", "x", x, at);
+  const std::int64_t extent = x.dim(checked_axis("split", axis, x.shape(), at));
+  require(parts > 0 && extent % parts == 0, at, "split", "axis ", axis, " of shape ",
+          x.shape().to_string(), " does not divide into ", parts, " equal parts");
+  return split(x, Extents(static_cast<std::size_t>(parts), extent / parts), axis, at);
+}
+
+Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
+             const std::vector<std::int64_t>& extents, SourceLocation at) {
+  const Device device = common_device("slice", {&x}, at);
+  const Shape& shape = x.shape();
+  require_per_axis("slice", shape, begin, extents, at);
+  Shape box = shape;
+  Extents after(begin.size());
+  bool rows = shape.rank() > 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t extent = extents[i] == -1 ? shape[axis] - begin[i] : extents[i];
+    require(begin[i] >= 0 && extent >= 0 && begin[i] + extent <= shape[axis], at, "slice", "[",
+            begin[i], ", ", begin[i] + extent, ") is outside axis ", axis, " of shape ",
+            shape.to_string());
+    box = box.with_dim(axis, extent);
+    after[i] = shape[axis] - begin[i] - extent;
+    rows = rows && (axis == 0 || extent == shape[axis]);
+  }
+  Tensor y;
+  if (rows) {
+    y = part_of("slice", x, 0, begin[0], box[0], at);
+  } else {
+    y = make_result(device, x.dtype(), box);
+    copy_box(x, y, begin, false);
+  }
+  if (is_floating(x.dtype()))
+    record("slice", {&x}, y, [begin, after](const Tensor& dy, GradientSink& sink) {
+      if (sink.wants(0)) sink.put(0, [&] { return pad(dy, begin, after); });
+    });
+  return y;
+}
+
+Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
+           const std::vector<std::int64_t>& after, SourceLocation at) {
+  const Device device = common_device("pad", {&x}, at);
+  require_per_axis("pad", x.shape(), before, after, at);
+  Shape shape = x.shape();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    require(before[i] >= 0 && after[i] >= 0, at, "pad", "expected counts of 0 or more, got ",
+            before[i], " and ", after[i]);
+    shape = shape.with_dim(axis, before[i] + shape[axis] + after[i]);
+  }
+  Tensor y = make_result(device, x.dtype(), shape);
+  if (shape.num_elements() != x.num_elements()) std::memset(write<void>(y), 0, y.bytes());
+  copy_box(x, y, before, true);
+  if (is_floating(x.dtype()))
+    record("pad", {&x}, y, [before, own = x.shape()](const Tensor& dy, GradientSink& sink) {
+      const std::vector<std::int64_t> extents(own.dims().begin(), own.dims().end());
+      if (sink.wants(0)) sink.put(0, [&] { return slice(dy, before, extents); });
+    });
+  return y;
+}
+
+}  // namespace lockstep

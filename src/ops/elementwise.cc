@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
+#include <lockstep/ops/reduce.h>
+
+#include "ops/elementwise_cpu.h"
+#include "ops/operands.h"
+
+namespace lockstep {
+namespace {
+
+struct UnaryRule {
+  const char* name;
+  const char* dtypes;
+  unsigned keeps;
+  Tensor (*derivative)(const Tensor& kept);  // null where no gradient flows
+};
+
+struct BinaryRule {
+  const char* name;
+  const char* dtypes;
+  unsigned a_keeps, b_keeps;
+  using Gradient = Tensor (*)(const Tensor& dy, const Tensor& a, const Tensor& b, const Tensor& y);
+  Gradient gradient_a, gradient_b;
+};
+
+template <class F>
+Tensor derivative_of(const Tensor& kept) {
+  if constexpr (F::kKeeps == kNothing)
+    return Tensor(F::derivative(kept));
+  else
+    return F::derivative(kept);
+}
+
+template <class F>
+constexpr UnaryRule unary_rule(const char* name) {
+  if constexpr (requires { F::kKeeps; })
+    return {name, F::kDTypes, F::kKeeps, derivative_of<F>};
+  else
+    return {name, F::kDTypes, kNothing, nullptr};
+}
+
+template <class F>
+constexpr BinaryRule binary_rule(const char* name) {
+  return {name,
+          F::kDTypes,
+          F::kGradientAKeeps,
+          F::kGradientBKeeps,
+          F::template gradient_a<Tensor>,
+          F::template gradient_b<Tensor>};
+}
+
+#define LOCKSTEP_UNARY_RULE(name, Functor) unary_rule<Functor>(#name),
+#define LOCKSTEP_BINARY_RULE(name, Functor) binary_rule<Functor>(#name),
+constexpr UnaryRule kUnaryRules[] = {LOCKSTEP_UNARY_OPS(LOCKSTEP_UNARY_RULE)};
+constexpr BinaryRule kBinaryRules[] = {LOCKSTEP_BINARY_OPS(LOCKSTEP_BINARY_RULE)};
+
+Tensor fused_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept) {
+  Tensor dx = make_result(common_device(kUnaryRules[static_cast<int>(op)].name, {&dy, &kept}, {}),
+                          dy.dtype(), dy.shape());
+  cpu::unary_gradient(op, dy.dtype(), dy.raw_data(), kept.defined() ? kept.raw_data() : nullptr,
+                      write<void>(dx), dy.num_elements());
+  return dx;
+}
+
+void put_unary_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept, GradientSink& sink) {
+  if (!sink.wants(0)) return;
+  if (!recording({&dy, &kept})) {
+    sink.put(0, [&] { return fused_gradient(op, dy, kept); });
+  } else {  // for a gradient of the gradient
+    const Tensor derivative = kUnaryRules[static_cast<int>(op)].derivative(kept);
+    sink.put(0, [&] { return dy * derivative; });
+  }
+}
+
+Tensor unary(UnaryOp op, const Tensor& x, SourceLocation at) {
+  const UnaryRule& rule = kUnaryRules[static_cast<int>(op)];
+  const Device device = common_device(rule.name, {&x}, at);
+  require_dtype(cpu::offers(op, x.dtype()), rule.name, x, rule.dtypes, at);
+  Tensor y = make_result(device, x.dtype(), x.shape());
+  cpu::unary(op, x.dtype(), x.raw_data(), write<void>(y), x.num_elements());
+  if (rule.derivative && recording({&x})) {
+    Tensor kept = rule.keeps == kArgument ? x : rule.keeps == kResult ? y : Tensor();
+    record(rule.name, {&x}, y, [op, kept](const Tensor& dy, GradientSink& sink) {
+      put_unary_gradient(op, dy, kept, sink);
+    });
+  }
+  return y;
+}
+
+// What a binary op's rule holds on to.
+struct BinaryRecord {
+  BinaryOp op;
+  Shape shape_a, shape_b;
+  Tensor a, b, y;  // undefined where no wanted gradient reads them
+
+  void put(int input, const Tensor& dy, GradientSink& sink) const {
+    if (!sink.wants(input)) return;
+    const BinaryRule& rule = kBinaryRules[static_cast<int>(op)];
+    const auto gradient = input == 0 ? rule.gradient_a : rule.gradient_b;
+    const Shape& shape = input == 0 ? shape_a : shape_b;
+    if (dy.shape() == shape) {
+      sink.put(input, [&] { return gradient(dy, a, b, y); });
+    } else {
+      const Tensor wide = gradient(dy, a, b, y);
+      sink.put(input, [&] { return sum_to_shape(wide, shape); });
+    }
+  }
+};
+
+void record_binary(BinaryOp op, const Operand& a, const Operand& b, const OperandPair& pair,
+                   const Tensor& y) {
+  const BinaryRule& rule = kBinaryRules[static_cast<int>(op)];
+  const bool wants_a = recording({&a.tensor()}), wants_b = recording({&b.tensor()});
+  if (!wants_a && !wants_b) return;
+  const unsigned keeps = (wants_a ? rule.a_keeps : 0u) | (wants_b ? rule.b_keeps : 0u);
+  BinaryRecord kept{.op = op,
+                    .shape_a = pair.shape_a,
+                    .shape_b = pair.shape_b,
+                    .a = keeps & kA ? as_tensor(rule.name, a, pair.dtype) : Tensor(),
+                    .b = keeps & kB ? as_tensor(rule.name, b, pair.dtype) : Tensor(),
+                    .y = keeps & kResult ? y : Tensor()};
+  record(rule.name, {&a.tensor(), &b.tensor()}, y,
+         [kept = std::move(kept)](const Tensor& dy, GradientSink& sink) {
+           // The operand that was broadcast is the smaller: a bias before an activation.
+           const int first = kept.shape_b == dy.shape() ? 0 : 1;
+           kept.put(first, dy, sink);
+           kept.put(1 - first, dy, sink);
+         });
+}
+
+Tensor binary(BinaryOp op, const Operand& a, const Operand& b) {
+  const BinaryRule& rule = kBinaryRules[static_cast<int>(op)];
+  const OperandPair pair(rule.name, a, b);
+  require_dtype(cpu::offers(op, pair.dtype), rule.name, a.is_number() ? b.tensor() : a.tensor(),
+                rule.dtypes, pair.at);
+  Tensor y = make_result(pair.device, pair.dtype, pair.shape);
+  cpu::binary(op, pair.dtype, pair.data_a, pair.data_b, write<void>(y),
+              Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  if (is_floating(pair.dtype)) record_binary(op, a, b, pair, y);
+  return y;
+}
+
+}  // namespace
+
+#define LOCKSTEP_DEFINE_UNARY(name, Functor) \
+  Tensor name(const Tensor& x, SourceLocation at) { return unary(UnaryOp::name, x, at); }
+#define LOCKSTEP_DEFINE_BINARY(name, Functor) \
+  Tensor name(const Operand& a, const Operand& b) { return binary(BinaryOp::name, a, b); }
+LOCKSTEP_UNARY_OPS(LOCKSTEP_DEFINE_UNARY)
+LOCKSTEP_BINARY_OPS(LOCKSTEP_DEFINE_BINARY)
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/dtype.h>
+
+#include "ops/broadcast.h"
+#include "ops/elementwise_kernels.h"
+
+// Elementwise ops on host memory. Callers have checked shapes and dtypes; f16 and bf16 are computed
+// in float.
+namespace lockstep::cpu {
+
+bool offers(UnaryOp op, DType dtype);
+bool offers(BinaryOp op, DType dtype);
+bool has_gradient(UnaryOp op);
+
+void unary(UnaryOp op, DType dtype, const void* x, void* y, std::int64_t n);
+// dx = dy * derivative(kept), see UnaryKernel.
+void unary_gradient(UnaryOp op, DType dtype, const void* dy, const void* kept, void* dx,
+                    std::int64_t n);
+void binary(BinaryOp op, DType dtype, const void* a, const void* b, void* y,
+            const Broadcast<2>& plan);
+void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
+             const Broadcast<2>& plan);
+void is_finite(DType dtype, const void* x, bool* y, std::int64_t n);
+
+}  // namespace lockstep::cpu

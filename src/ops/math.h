@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+// Scalar functions that compilers turn into vector code: no branches, no calls, no tables, and only
+// + - * / sqrt and bit operations, so that every instruction set gives the same bits. Polynomials
+// are minimax fits (Remez) of the remainder that the comment names. Accuracy is a few units in the
+// last place of float, checked in tests/ops/math_test.cc. The double overloads are the C library's.
+//
+// Everything is in an anonymous namespace: each variant of an _isa.cc file has its own.
+namespace lockstep {
+namespace {
+namespace math {
+
+#define LOCKSTEP_MATH [[maybe_unused, gnu::always_inline]] inline
+
+constexpr float kInfinity = __builtin_inff();
+constexpr float kNaN = __builtin_nanf("");
+
+LOCKSTEP_MATH std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+LOCKSTEP_MATH float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+LOCKSTEP_MATH float abs(float x) { return __builtin_fabsf(x); }
+LOCKSTEP_MATH double abs(double x) { return __builtin_fabs(x); }
+LOCKSTEP_MATH float sqrt(float x) { return __builtin_sqrtf(x); }
+LOCKSTEP_MATH double sqrt(double x) { return __builtin_sqrt(x); }
+LOCKSTEP_MATH float floor(float x) { return __builtin_floorf(x); }
+LOCKSTEP_MATH double floor(double x) { return __builtin_floor(x); }
+LOCKSTEP_MATH float ceil(float x) { return __builtin_ceilf(x); }
+LOCKSTEP_MATH double ceil(double x) { return __builtin_ceil(x); }
+// To the nearest integer, halves to the even one.
+LOCKSTEP_MATH float round(float x) { return __builtin_rintf(x); }
+LOCKSTEP_MATH double round(double x) { return __builtin_rint(x); }
+
+// x = n ln 2 + r with |r| <= ln 2 / 2, for |x| below 2^21 ln 2.
+struct ExpParts {
+  std::uint32_t n;  // two's complement
+  float r;
+};
+
+LOCKSTEP_MATH ExpParts split_exponent(float x) {
+  constexpr float kRound =
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  const float shifted = x * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  return {bits_of(shifted) - bits_of(kRound), (x - n * 0.693359375f) + n * 2.12194440e-4f};
+}
+
+LOCKSTEP_MATH float power_of_two(std::uint32_t n) { return float_of((n + 127u) << 23); }
+
+LOCKSTEP_MATH float exp(float x) {
+  const float inside = x < -105.0f ? -105.0f : x > 89.0f ? 89.0f : x;  // NaN passes
+  const auto [n, r] = split_exponent(inside);
+  // (e^r - 1 - r) / r^2
+  float p = 0.001395172028f;
+  p = p * r + 0.00836959819f;
+  p = p * r + 0.04166618724f;
+  p = p * r + 0.1666651289f;
+  p = p * r + 0.5000000101f;
+  const float mantissa = 1.0f + (r + r * r * p);
+  // In two steps, as 2^n itself may be outside the normal numbers.
+  const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
+  return mantissa * power_of_two(half) * power_of_two(n - half);
+}
+LOCKSTEP_MATH double exp(double x) { return __builtin_exp(x); }
+
+LOCKSTEP_MATH float expm1(float x) {
+  const float inside = x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x;
+  const auto [n, r] = split_exponent(inside);
+  // (e^r - 1 - r) / r^2, weighted for small r
+  float p = 0.0001991559507f;
+  p = p * r + 0.001394200675f;
+  p = p * r + 0.008333270684f;
+  p = p * r + 0.04166634279f;
+  p = p * r + 0.1666666683f;
+  p = p * r + 0.5000000049f;
+  const float q = r + r * r * p;
+  // 2^n (q + 1) - 1 from half of it, as 2^n may overflow where the result does not.
+  const float half = power_of_two(n - 1u);
+  const float result = 2.0f * (half * q + (half - 0.5f));
+  return x == 0.0f ? x : result;
+}
+LOCKSTEP_MATH double expm1(double x) { return __builtin_expm1(x); }
+
+LOCKSTEP_MATH float log(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const std::uint32_t bits = bits_of(subnormal ? x * 8388608.0f : x);
+  // x = m 2^e with sqrt(1/2) <= m < sqrt(2)
+  const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
+  const float f = float_of(bits - (static_cast<std::uint32_t>(e) << 23)) - 1.0f;
+  const float exponent = static_cast<float>(e) - (subnormal ? 23.0f : 0.0f);
+  // (log(1 + f) - f + f^2 / 2) / f^3
+  float p = -0.07860190424f;
+  p = p * f + 0.1288138939f;
+  p = p * f + -0.1312840339f;
+  p = p * f + 0.1418121622f;
+  p = p * f + -0.1662459648f;
+  p = p * f + 0.2000228588f;
+  p = p * f + -0.2500080899f;
+  p = p * f + 0.3333331673f;
+  const float square = f * f;
+  float low = f * square * p + exponent * -2.12194440e-4f;
+  low = low - 0.5f * square;
+  const float result = (low + f) + exponent * 0.693359375f;
+  return x > 0.0f ? (x < kInfinity ? result : x) : (x == 0.0f ? -kInfinity : kNaN);
+}
+LOCKSTEP_MATH double log(double x) { return __builtin_log(x); }
+
+LOCKSTEP_MATH float log1p(float x) {
+  const float u = 1.0f + x;
+  const float rounding = (x - (u - 1.0f)) / u;
+  const float result = log(u) + rounding;
+  return x == 0.0f || u == kInfinity ? x : (u == 0.0f ? -kInfinity : result);
+}
+LOCKSTEP_MATH double log1p(double x) { return __builtin_log1p(x); }
+
+LOCKSTEP_MATH float tanh(float x) {
+  const float size = abs(x);
+  const float e = expm1(2.0f * (size > 9.25f ? 9.25f : size));
+  return __builtin_copysignf(e / (e + 2.0f), x);
+}
+LOCKSTEP_MATH double tanh(double x) { return __builtin_tanh(x); }
+
+template <class T>
+LOCKSTEP_MATH T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+// -log(erfc(x)) for 0 <= x <= 6, as x times a polynomial.
+LOCKSTEP_MATH float minus_log_erfc(float x) {
+  float p = -4.431418078e-8f;
+  p = p * x + 1.390124449e-6f;
+  p = p * x + -1.879069271e-5f;
+  p = p * x + 0.0001425384983f;
+  p = p * x + -0.0006507785471f;
+  p = p * x + 0.00163344357f;
+  p = p * x + -8.750054568e-5f;
+  p = p * x + -0.01920439927f;
+  p = p * x + 0.1027926602f;
+  p = p * x + 0.6366179193f;
+  p = p * x + 1.128379193f;
+  return x * p;
+}
+
+LOCKSTEP_MATH float erf(float x) {
+  const float size = abs(x);
+  return __builtin_copysignf(-expm1(-minus_log_erfc(size > 4.0f ? 4.0f : size)), x);
+}
+LOCKSTEP_MATH double erf(double x) { return __builtin_erf(x); }
+
+// The normal distribution function, (1 + erf(x / sqrt 2)) / 2; in the lower tail to 1e-5
+// relatively.
+LOCKSTEP_MATH float normal_cdf(float x) {
+  const float z = abs(x) * 0.707106781f;
+  const float upper = 0.5f * exp(-minus_log_erfc(z > 6.0f ? 6.0f : z));
+  return x < 0.0f ? (z > 6.0f ? 0.0f : upper) : 1.0f - upper;
+}
+LOCKSTEP_MATH double normal_cdf(double x) {
+  return 0.5 * __builtin_erfc(x * -0.70710678118654752440);
+}
+
+// sin and cos of r for |r| <= pi / 4.
+LOCKSTEP_MATH float sin_near_zero(float r) {
+  const float z = r * r;
+  // (sin(r) / r - 1) / r^2
+  float p = -0.0001951604133f;
+  p = p * z + 0.008332169198f;
+  p = p * z + -0.1666665481f;
+  return r + r * z * p;
+}
+LOCKSTEP_MATH float cos_near_zero(float r) {
+  const float z = r * r;
+  // (cos(r) - 1 + r^2 / 2) / r^4
+  float p = 2.443710907e-5f;
+  p = p * z + -0.001388735639f;
+  p = p * z + 0.04166664665f;
+  return 1.0f - 0.5f * z + z * z * p;
+}
+
+// sin(x + quarter_turns pi / 2), for |x| up to kTrigonometricLimit.
+constexpr float kTrigonometricLimit = 1048576.0f;
+LOCKSTEP_MATH float sin_of(float x, std::int32_t quarter_turns) {
+  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
+  const double wide = static_cast<double>(x);
+  const double n = (wide * 0.63661977236758134308 + kRound) - kRound;
+  // pi / 2 in two parts, of which n times the first is exact.
+  const auto r =
+      static_cast<float>((wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11);
+  const std::int32_t quadrant = static_cast<std::int32_t>(n) + quarter_turns;
+  const float s = sin_near_zero(r);
+  const float c = cos_near_zero(r);
+  const float picked = (quadrant & 1) != 0 ? c : s;
+  return (quadrant & 2) != 0 ? -picked : picked;
+}
+
+LOCKSTEP_MATH float sin(float x) { return sin_of(x, 0); }
+LOCKSTEP_MATH double sin(double x) { return __builtin_sin(x); }
+LOCKSTEP_MATH float cos(float x) { return sin_of(x, 1); }
+LOCKSTEP_MATH double cos(double x) { return __builtin_cos(x); }
+
+// One call of the C library per element: training does not raise to powers where it is hot.
+LOCKSTEP_MATH float pow(float x, float y) {
+  return static_cast<float>(__builtin_pow(static_cast<double>(x), static_cast<double>(y)));
+}
+LOCKSTEP_MATH double pow(double x, double y) { return __builtin_pow(x, y); }
+
+}  // namespace math
+}  // namespace
+}  // namespace lockstep

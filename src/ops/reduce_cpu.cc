@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reduce_cpu.h"
+
+#include <lockstep/device/buffer.h>
+
+#include <cstring>
+
+#include "ops/half_kernels.h"
+#include "ops/reduce_loops.h"
+#include "tensor/visit_dtype.h"
+
+namespace lockstep {
+
+constinit const ReduceKernels f64_reduce = reduce_kernels_of<double>();
+constinit const ReduceKernels i32_reduce = reduce_kernels_of<std::int32_t, std::uint32_t>();
+constinit const ReduceKernels i64_reduce = reduce_kernels_of<std::int64_t, std::uint64_t>();
+constinit const ReduceKernels u8_reduce = reduce_kernels_of<std::uint8_t>();
+
+namespace cpu {
+namespace {
+
+const ReduceKernels& kernels_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return f64_reduce;
+    case DType::i32:
+      return i32_reduce;
+    case DType::i64:
+      return i64_reduce;
+    case DType::u8:
+    case DType::boolean:
+      return u8_reduce;
+    default:
+      return f32_reduce();
+  }
+}
+
+const ReduceKernels::Pair& kernel_of(Reduction op, DType dtype) {
+  const ReduceKernels& kernels = kernels_of(dtype);
+  return op == Reduction::sum ? kernels.sum : op == Reduction::max ? kernels.max : kernels.min;
+}
+
+// Adjacent axes that are reduced together, or kept together, as one.
+struct Group {
+  std::int64_t extent;
+  bool reduced;
+};
+
+int group_axes(const Shape& shape, const bool (&reduced)[Shape::kMaxRank],
+               Group (&groups)[Shape::kMaxRank]) {
+  int count = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (count > 0 && groups[count - 1].reduced == reduced[axis])
+      groups[count - 1].extent *= shape[axis];
+    else
+      groups[count++] = {shape[axis], reduced[axis]};
+  }
+  return count;
+}
+
+void reduce_middle(const ReduceKernels::Pair& kernel, std::size_t size, const void* x, void* y,
+                   std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  if (inner == 1) return kernel.runs(x, y, outer, n);
+  for (std::int64_t i = 0; i < outer; ++i)
+    kernel.rows(static_cast<const std::byte*>(x) + i * n * inner * static_cast<std::int64_t>(size),
+                static_cast<std::byte*>(y) + i * inner * static_cast<std::int64_t>(size), n, inner);
+}
+
+// One pass per reduced group, the innermost first; all passes but the last write to scratch memory.
+void reduce_groups(Reduction op, DType dtype, const void* x, void* y, const Shape& shape,
+                   const bool (&reduced)[Shape::kMaxRank]) {
+  Group groups[Shape::kMaxRank];
+  const int count = group_axes(shape, reduced, groups);
+  int passes = 0;
+  std::int64_t total = 1;
+  for (int i = 0; i < count; ++i) {
+    passes += groups[i].reduced;
+    total *= groups[i].extent;
+  }
+  if (passes == 0) {
+    if (total) std::memcpy(y, x, static_cast<std::size_t>(total) * size_of(dtype));
+    return;
+  }
+  Buffer scratch;
+  std::int64_t inner = 1;
+  for (int i = count - 1; i >= 0; --i) {
+    const std::int64_t extent = groups[i].extent;
+    std::int64_t outer = 1;
+    for (int k = 0; k < i; ++k) outer *= groups[k].extent;
+    if (!groups[i].reduced) {
+      inner *= extent;
+      continue;
+    }
+    Buffer next;
+    if (--passes > 0)
+      next = Buffer::allocate(Device{}, static_cast<std::size_t>(outer * inner) * size_of(dtype));
+    reduce_middle(kernel_of(op, dtype), size_of(dtype), x, next ? next.data() : y, outer, extent,
+                  inner);
+    scratch = std::move(next);
+    x = scratch.data();
+  }
+}
+
+void divide(DType dtype, void* y, std::int64_t n, std::int64_t divisor) {
+  if (divisor == 1) return;
+  visit_dtype(dtype, [&]<class T>(T) {
+    if constexpr (std::is_floating_point_v<T>)
+      for (std::int64_t i = 0; i < n; ++i) static_cast<T*>(y)[i] /= static_cast<T>(divisor);
+  });
+}
+
+template <class T>
+void argmax_of(const T* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
+               std::int64_t inner) {
+  for (std::int64_t o = 0; o < outer; ++o, x += n * inner)
+    for (std::int64_t i = 0; i < inner; ++i) {
+      std::int64_t best = 0;
+      T largest = x[i];
+      for (std::int64_t j = 1; j < n; ++j) {
+        const T value = x[j * inner + i];
+        // Once a NaN leads, nothing exceeds it.
+        if (value > largest || (value != value && largest == largest)) {
+          largest = value;
+          best = j;
+        }
+      }
+      *y++ = best;
+    }
+}
+
+Buffer widened(DType dtype, const void* x, std::int64_t n) {
+  Buffer wide = Buffer::allocate(Device{}, static_cast<std::size_t>(n) * sizeof(float));
+  half_kernels().widen(dtype, x, static_cast<float*>(wide.data()), n);
+  return wide;
+}
+
+}  // namespace
+
+void reduce(Reduction op, DType dtype, const void* x, void* y, const Shape& shape,
+            const bool (&reduced)[Shape::kMaxRank], std::int64_t divisor) {
+  std::int64_t results = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) results *= reduced[axis] ? 1 : shape[axis];
+  if (!is_half(dtype)) {
+    reduce_groups(op, dtype, x, y, shape, reduced);
+    return divide(dtype, y, results, divisor);
+  }
+  const Buffer wide_x = widened(dtype, x, shape.num_elements());
+  const Buffer wide_y =
+      Buffer::allocate(Device{}, static_cast<std::size_t>(results) * sizeof(float));
+  reduce_groups(op, DType::f32, wide_x.data(), wide_y.data(), shape, reduced);
+  divide(DType::f32, wide_y.data(), results, divisor);
+  half_kernels().narrow(dtype, static_cast<const float*>(wide_y.data()), y, results);
+}
+
+void argmax(DType dtype, const void* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
+            std::int64_t inner) {
+  if (is_half(dtype)) {
+    const Buffer wide = widened(dtype, x, outer * n * inner);
+    return argmax(DType::f32, wide.data(), y, outer, n, inner);
+  }
+  visit_dtype(dtype, [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T>) argmax_of(static_cast<const T*>(x), y, outer, n, inner);
+  });
+}
+
+}  // namespace cpu
+}  // namespace lockstep

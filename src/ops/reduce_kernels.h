@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/isa.h"
+
+namespace lockstep {
+
+// Reductions of one element type. "runs" reduce each of `outer` contiguous runs of n elements to
+// one; "rows" reduce `rows` rows of `cols` to one. n and rows are at least 1 for max and min. Null
+// where the type does not offer it.
+struct ReduceKernels {
+  using Runs = void (*)(const void* x, void* y, std::int64_t outer, std::int64_t n);
+  using Rows = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t cols);
+  struct Pair {
+    Runs runs;
+    Rows rows;
+  };
+  Pair sum, max, min;
+};
+
+LOCKSTEP_ISA_TABLE(ReduceKernels, f32_reduce);
+extern const ReduceKernels f64_reduce, i32_reduce, i64_reduce, u8_reduce;
+
+}  // namespace lockstep
