@@ -24,6 +24,8 @@ struct Convolution {
   friend bool operator==(const Convolution&, const Convolution&) = default;
 };
 
+namespace cpu {
+
 // The three kernels, on f32, f64, f16 or bf16 (16-bit types accumulate in float and round once). No
 // extent is zero. They use intra_op_threads() threads and scratch memory from the pool of `device`.
 
@@ -37,4 +39,5 @@ void convolve_input_gradient(const Convolution& conv, DType dtype, Device device
 void convolve_weight_gradient(const Convolution& conv, DType dtype, Device device, const void* x,
                               const void* dy, void* dw);
 
+}  // namespace cpu
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 #include "ops/half_kernels.h"
 #include "ops/onednn.h"
 
-namespace lockstep {
+namespace lockstep::cpu {
 namespace {
 
 template <class T>
@@ -81,7 +81,7 @@ void compute_band(const Gemm& gemm, const GemmKernel<T>& kernel, const Operands<
 template <class T>
 void compute_bands(const Gemm& gemm, const GemmKernel<T>& kernel, Device device,
                    const Operands<T>& x) {
-  const int threads = ops::intra_op_threads();
+  const int threads = intra_op_threads();
   const std::int64_t cuts = std::min((threads + gemm.batch - 1) / gemm.batch, gemm.m);
   const std::int64_t band_rows = (gemm.m + cuts - 1) / cuts;
   const std::size_t piece =
@@ -163,4 +163,4 @@ void compute(const Gemm& gemm, DType dtype, Device device, const void* a, const 
     compute_with_eigen(gemm, dtype, device, a, b, bias, c);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cpu

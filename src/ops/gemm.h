@@ -29,6 +29,8 @@ struct Gemm {
   std::int64_t stride_c = m * n;
 };
 
+namespace cpu {
+
 // Computes `gemm` on elements of f32, f64, i32, i64, or of f16 or bf16, which accumulate in float
 // and round once. `bias` may be null unless gemm.bias. Any extent may be zero: with k = 0 the
 // products are zero. Uses intra_op_threads() threads; scratch memory comes from the pool of
@@ -40,4 +42,5 @@ void compute(const Gemm& gemm, DType dtype, Device device, const void* a, const 
 void compute_with_eigen(const Gemm& gemm, DType dtype, Device device, const void* a, const void* b,
                         const void* bias, void* c);
 
+}  // namespace cpu
 }  // namespace lockstep

@@ -326,7 +326,7 @@ Entry make_weight_gradient(const Convolution& conv, DType dtype) {
 Key key_of(Kind kind, const Convolution& conv, DType dtype, bool bias, bool relu) {
   using Words = std::array<std::int64_t, sizeof(Convolution) / sizeof(std::int64_t)>;
   Key key{static_cast<std::int64_t>(kind), static_cast<std::int64_t>(dtype), bias + 2 * relu,
-          ops::intra_op_threads()};
+          intra_op_threads()};
   const Words words = std::bit_cast<Words>(conv);
   std::copy(words.begin(), words.end(), key.begin() + 4);
   return key;
@@ -350,7 +350,7 @@ bool compute(const Gemm& gemm, DType dtype, Device device, const void* a, const 
   const Key key{static_cast<std::int64_t>(Kind::gemm),
                 static_cast<std::int64_t>(dtype),
                 flags,
-                ops::intra_op_threads(),
+                intra_op_threads(),
                 gemm.batch,
                 gemm.m,
                 gemm.n,

@@ -17,9 +17,9 @@ thread_local int threads_of_this_thread = 1;
 
 }  // namespace
 
-int ops::intra_op_threads() noexcept { return threads_of_this_thread; }
+int intra_op_threads() noexcept { return threads_of_this_thread; }
 
-void ops::set_intra_op_threads(int threads, SourceLocation at) {
+void set_intra_op_threads(int threads, SourceLocation at) {
   require(threads >= 1, at, "set_intra_op_threads", "expected at least 1 thread, got ", threads);
   threads_of_this_thread = threads;
 }

@@ -4,7 +4,7 @@
 #include <lockstep/base/export.h>
 #include <lockstep/base/source_location.h>
 
-namespace lockstep::ops {
+namespace lockstep {
 
 // How many threads one op of the calling thread may use, itself included: 1 unless set. Only matrix
 // products, convolutions and what is built from them use more than one. Sums may be added in
@@ -16,4 +16,4 @@ LOCKSTEP_EXPORT int intra_op_threads() noexcept;
 LOCKSTEP_EXPORT void set_intra_op_threads(int threads,
                                           SourceLocation at = SourceLocation::current());
 
-}  // namespace lockstep::ops
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/tensor/tensor.h>
+
+namespace lockstep {
+
+// What dense() and conv2d() apply to their result. relu is part of their kernels, the others are
+// the ops of that name (elementwise.h).
+enum class Activation { none, relu, tanh, sigmoid, gelu };
+
+// `x` with the activation applied.
+LOCKSTEP_EXPORT Tensor activate(const Tensor& x, Activation activation,
+                                SourceLocation at = SourceLocation::current());
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// An extent or step along height and width; one number stands for both.
+struct Size2d {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+
+  constexpr Size2d(std::int64_t both) : height(both), width(both) {}  // NOLINT: implicit
+  constexpr Size2d(std::int64_t height, std::int64_t width) : height(height), width(width) {}
+  friend bool operator==(const Size2d&, const Size2d&) = default;
+};
+
+// How an image is extended before a window slides over it, with TensorFlow's rules:
+//   valid   not at all: out = ceil((in - span + 1) / stride), where span is what the window covers,
+//           (window - 1) * dilation + 1
+//   same    so that out = ceil(in / stride): max(0, (out - 1) * stride + span - in) rows, half of
+//           them, rounded down, before the image and the others after it
+//   {top, bottom, left, right}   by these rows and columns
+class Padding {
+ public:
+  enum class Kind { valid, same, given };
+  static const Padding valid, same;
+
+  constexpr Padding(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right)
+      : kind_(Kind::given), top_(top), bottom_(bottom), left_(left), right_(right) {}
+
+  constexpr Kind kind() const { return kind_; }
+  // 0 unless given.
+  constexpr std::int64_t top() const { return top_; }
+  constexpr std::int64_t bottom() const { return bottom_; }
+  constexpr std::int64_t left() const { return left_; }
+  constexpr std::int64_t right() const { return right_; }
+  friend bool operator==(const Padding&, const Padding&) = default;
+
+ private:
+  constexpr explicit Padding(Kind kind) : kind_(kind) {}
+
+  Kind kind_;
+  std::int64_t top_ = 0;
+  std::int64_t bottom_ = 0;
+  std::int64_t left_ = 0;
+  std::int64_t right_ = 0;
+};
+
+inline constexpr Padding Padding::valid{Padding::Kind::valid};
+inline constexpr Padding Padding::same{Padding::Kind::same};
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/activation.h>
+#include <lockstep/ops/elementwise.h>
+
+namespace lockstep {
+
+Tensor activate(const Tensor& x, Activation activation, SourceLocation at) {
+  switch (activation) {
+    case Activation::relu:
+      return relu(x, at);
+    case Activation::tanh:
+      return tanh(x, at);
+    case Activation::sigmoid:
+      return sigmoid(x, at);
+    case Activation::gelu:
+      return gelu(x, at);
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/cast.h>
+#include <lockstep/ops/pool.h>
+#include <lockstep/ops/recorder.h>
+
+#include "ops/half_kernels.h"
+#include "ops/pool_kernels.h"
+#include "ops/result.h"
+#include "ops/window_extent.h"
+
+namespace lockstep {
+namespace {
+
+// A pooling of images of `x_shape`, checked.
+struct Pooling {
+  const char* op;
+  Shape x_shape, y_shape;
+  Pool pool;
+
+  // Taps are numbered in as few bytes as will do.
+  DType tap_type() const { return pool.window_h * pool.window_w <= 256 ? DType::u8 : DType::i32; }
+};
+
+Pooling pooling_of(const char* op, const Tensor& x, const Pool2dOptions& options,
+                   SourceLocation at) {
+  require_defined(op, "x", x, at);
+  require_dtype(is_floating(x.dtype()), op, x, "a floating dtype", at);
+  const Shape& shape = x.shape();
+  require(shape.rank() == 4, at, op, "expected images [batch, height, width, channels], got ",
+          shape.to_string());
+  require(shape[1] > 0 && shape[2] > 0 && shape[3] > 0, at, op,
+          "expected extents of at least 1 but for the batch, got ", shape.to_string());
+  const auto [h, w] =
+      window_extents(op, shape, options.window, options.strides, 1, options.padding, at);
+  require(h.before < h.window && h.after < h.window && w.before < w.window && w.after < w.window,
+          at, op, "expected less padding than the window of ", h.window, "x", w.window, ", got {",
+          h.before, ", ", h.after, ", ", w.before, ", ", w.after, "} for images ",
+          shape.to_string());
+  return {.op = op,
+          .x_shape = shape,
+          .y_shape = {shape[0], h.out, w.out, shape[3]},
+          .pool = {.batch = shape[0],
+                   .in_h = h.in,
+                   .in_w = w.in,
+                   .out_h = h.out,
+                   .out_w = w.out,
+                   .channels = shape[3],
+                   .window_h = h.window,
+                   .window_w = w.window,
+                   .stride_h = h.stride,
+                   .stride_w = w.stride,
+                   .pad_top = h.before,
+                   .pad_left = w.before}};
+}
+
+// f(kernels of T, T{}), where T is what `dtype` is computed in.
+template <class F>
+void visit_kernel(DType dtype, F&& f) {
+  if (dtype == DType::f64)
+    f(pool_kernels().f64, double{});
+  else
+    f(pool_kernels().f32, float{});
+}
+// f(kernels for the taps' type, Index{}).
+template <class T, class F>
+void visit_taps(const PoolKernel<T>& kernel, DType taps, F&& f) {
+  if (taps == DType::u8)
+    f(kernel.small, std::uint8_t{});
+  else
+    f(kernel.large, std::int32_t{});
+}
+
+// 16-bit tensors are computed in float.
+Tensor widened(const Tensor& x) {
+  if (!is_half(x.dtype())) return x;
+  const RecorderScope unrecorded(nullptr);
+  return cast(x, DType::f32);
+}
+
+// ---- max: the numbers of the taps make its gradient a scatter, and that one's a gather
+
+struct Maxima {
+  Tensor y, taps;
+};
+
+Maxima maxima(const Pooling& p, const Tensor& x, bool keep_taps) {
+  const RecorderScope unrecorded(nullptr);
+  if (is_half(x.dtype())) {
+    const Maxima wide = maxima(p, widened(x), keep_taps);
+    return {cast(wide.y, x.dtype()), wide.taps};
+  }
+  const Device device = common_device(p.op, {&x}, {});
+  Maxima result{make_result(device, x.dtype(), p.y_shape), {}};
+  if (keep_taps) {
+    const auto count = static_cast<std::size_t>(p.y_shape.num_elements());
+    result.taps =
+        Tensor(Buffer::allocate(device, count * size_of(p.tap_type())), p.tap_type(), p.y_shape);
+  }
+  visit_kernel(x.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    visit_taps(kernel, p.tap_type(), [&]<class Index>(const auto& max_kernel, Index) {
+      max_kernel.max(p.pool, read<T>(x), write<T>(result.y),
+                     keep_taps ? write<Index>(result.taps) : nullptr);
+    });
+  });
+  return result;
+}
+
+Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps);
+
+// x at the taps.
+Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
+  const Tensor from = widened(x);
+  Tensor y = make_result(common_device(p.op, {&x, &taps}, {}), from.dtype(), p.y_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
+      max_kernel.gather(p.pool, read<T>(from), read<Index>(taps), write<T>(y));
+    });
+  });
+  if (is_half(x.dtype())) y = cast(y, x.dtype());
+  record("max_pool2d_gather", {&x}, y, [p, taps](const Tensor& dy, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return scatter(p, dy, taps); });
+  });
+  return y;
+}
+
+// dy at the taps, zero elsewhere.
+Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps) {
+  const Tensor from = widened(dy);
+  Tensor dx = make_result(common_device(p.op, {&dy, &taps}, {}), from.dtype(), p.x_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
+      max_kernel.scatter(p.pool, read<T>(from), read<Index>(taps), write<T>(dx));
+    });
+  });
+  if (is_half(dy.dtype())) dx = cast(dx, dy.dtype());
+  record("max_pool2d_gradient", {&dy}, dx, [p, taps](const Tensor& d, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return gather(p, d, taps); });
+  });
+  return dx;
+}
+
+// ---- mean: linear, so that its gradient's gradient is itself
+
+Tensor mean_gradient(const Pooling& p, const Tensor& dy);
+
+Tensor mean(const Pooling& p, const Tensor& x) {
+  const Tensor from = widened(x);
+  Tensor y = make_result(common_device(p.op, {&x}, {}), from.dtype(), p.y_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    kernel.mean(p.pool, read<T>(from), write<T>(y));
+  });
+  if (is_half(x.dtype())) y = cast(y, x.dtype());
+  record("avg_pool2d", {&x}, y, [p](const Tensor& dy, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return mean_gradient(p, dy); });
+  });
+  return y;
+}
+
+Tensor mean_gradient(const Pooling& p, const Tensor& dy) {
+  const Tensor from = widened(dy);
+  Tensor dx = make_result(common_device(p.op, {&dy}, {}), from.dtype(), p.x_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    kernel.mean_gradient(p.pool, read<T>(from), write<T>(dx));
+  });
+  if (is_half(dy.dtype())) dx = cast(dx, dy.dtype());
+  record("avg_pool2d_gradient", {&dy}, dx, [p](const Tensor& d, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return mean(p, d); });
+  });
+  return dx;
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options, SourceLocation at) {
+  const Pooling p = pooling_of("max_pool2d", x, options, at);
+  common_device(p.op, {&x}, at);
+  const Maxima result = maxima(p, x, recording({&x}));
+  record(p.op, {&x}, result.y, [p, taps = result.taps](const Tensor& dy, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return scatter(p, dy, taps); });
+  });
+  return result.y;
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options, SourceLocation at) {
+  const Pooling p = pooling_of("avg_pool2d", x, options, at);
+  common_device(p.op, {&x}, at);
+  return mean(p, x);
+}
+
+}  // namespace lockstep

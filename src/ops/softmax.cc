@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/softmax.h>
+
+#include <lockstep/ops/cast.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
+#include <lockstep/ops/reduce.h>
+#include <lockstep/ops/shape_ops.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "ops/half_kernels.h"
+#include "ops/result.h"
+#include "ops/softmax_kernels.h"
+
+namespace lockstep {
+namespace {
+
+const SoftmaxKernel<float>& kernel_of(float) { return softmax_kernels().f32; }
+const SoftmaxKernel<double>& kernel_of(double) { return softmax_kernels().f64; }
+
+// f(T{}) with the type that `dtype` is computed in.
+template <class F>
+decltype(auto) visit_real(DType dtype, F&& f) {
+  return dtype == DType::f64 ? f(double{}) : f(float{});
+}
+
+SoftmaxExtents extents_of(const Shape& shape, int axis) {
+  SoftmaxExtents extents{1, shape[axis], 1};
+  for (int i = 0; i < axis; ++i) extents.outer *= shape[i];
+  for (int i = axis + 1; i < shape.rank(); ++i) extents.inner *= shape[i];
+  return extents;
+}
+
+// Softmax or its logarithm; which one is all that the two ops differ in.
+struct Function {
+  const char* name;
+  bool log;
+};
+constexpr Function kSoftmax{"softmax", false};
+constexpr Function kLogSoftmax{"log_softmax", true};
+
+// 16-bit tensors are computed in float.
+Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? cast(x, DType::f32) : x; }
+
+Tensor forward(Function f, const Tensor& x, int axis) {
+  const RecorderScope unrecorded(nullptr);
+  if (is_half(x.dtype())) return cast(forward(f, widened(x), axis), x.dtype());
+  Tensor y = make_result(common_device(f.name, {&x}, {}), x.dtype(), x.shape());
+  if (x.num_elements() == 0) return y;
+  visit_real(x.dtype(), [&]<class T>(T t) {
+    const auto& kernel = kernel_of(t);
+    (f.log ? kernel.log_softmax : kernel.softmax)(extents_of(x.shape(), axis), read<T>(x),
+                                                  write<T>(y));
+  });
+  return y;
+}
+
+Tensor fused_gradient(Function f, const Tensor& dy, const Tensor& y, int axis) {
+  if (is_half(y.dtype())) return cast(fused_gradient(f, widened(dy), widened(y), axis), y.dtype());
+  Tensor dx = make_result(common_device(f.name, {&dy, &y}, {}), y.dtype(), y.shape());
+  if (y.num_elements() == 0) return dx;
+  visit_real(y.dtype(), [&]<class T>(T t) {
+    const auto& kernel = kernel_of(t);
+    (f.log ? kernel.log_softmax_gradient : kernel.softmax_gradient)(
+        extents_of(y.shape(), axis), read<T>(dy), read<T>(y), write<T>(dx));
+  });
+  return dx;
+}
+
+void put_gradient(Function f, const Tensor& dy, const Tensor& y, int axis, GradientSink& sink) {
+  if (!sink.wants(0)) return;
+  if (!recording({&dy, &y})) {
+    sink.put(0, [&] { return fused_gradient(f, dy, y, axis); });
+  } else if (f.log) {
+    const Tensor part = exp(y) * sum(dy, {.axes = {axis}, .keep_dims = true});
+    sink.put(0, [&] { return dy - part; });
+  } else {
+    const Tensor part = dy - sum(dy * y, {.axes = {axis}, .keep_dims = true});
+    sink.put(0, [&] { return y * part; });
+  }
+}
+
+Tensor apply(Function f, const Tensor& x, int axis, SourceLocation at) {
+  require_defined(f.name, "x", x, at);
+  require_dtype(is_floating(x.dtype()), f.name, x, "a floating dtype", at);
+  require(x.rank() >= 1, at, f.name, "expected a tensor of rank 1 or more, got a scalar");
+  const int along = checked_axis(f.name, axis, x.shape(), at);
+  common_device(f.name, {&x}, at);
+  Tensor y = forward(f, x, along);
+  record(f.name, {&x}, y, [f, y, along](const Tensor& dy, GradientSink& sink) {
+    put_gradient(f, dy, y, along, sink);
+  });
+  return y;
+}
+
+// ---- cross entropy: rows of logits, the last axis, with a loss each
+
+struct Rows {
+  std::int64_t rows, classes;
+};
+
+Rows rows_of(const Tensor& logits) {
+  const std::int64_t classes = logits.dim(-1);
+  return {classes ? logits.num_elements() / classes : 0, classes};
+}
+
+void check_logits(const char* op, const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  require_defined(op, "labels", labels, at);
+  require_defined(op, "logits", logits, at);
+  require_dtype(is_floating(logits.dtype()), op, logits, "a floating dtype as logits", at);
+  require(logits.rank() >= 1 && logits.dim(-1) > 0, at, op,
+          "expected logits of shape [.., classes] with 1 class or more, got ",
+          logits.shape().to_string());
+}
+
+// The label of a row, whichever integer type it has.
+std::int64_t label_at(const Tensor& labels, std::int64_t row) {
+  return labels.dtype() == DType::i32 ? read<std::int32_t>(labels)[row]
+                                      : read<std::int64_t>(labels)[row];
+}
+
+void check_labels(const char* op, const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  require_dtype(labels.dtype() == DType::i32 || labels.dtype() == DType::i64, op, labels,
+                "i32 or i64 as labels", at);
+  require(labels.shape() == logits.shape().without_axis(-1), at, op,
+          "expected labels [..] for logits [.., classes], got ", labels.shape().to_string(),
+          " and ", logits.shape().to_string());
+  const Rows size = rows_of(logits);
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    const std::int64_t label = label_at(labels, row);
+    require(label >= 0 && label < size.classes, at, op, "label ", label, " of row ", row,
+            " is outside 0 <= label < ", size.classes, ", the class count of logits ",
+            logits.shape().to_string());
+  }
+}
+
+// Losses, and for the gradient the softmax of the logits, in the type computed in.
+struct Losses {
+  Tensor loss, probabilities;
+};
+
+// `labels` hold a class for each row, or where `dense` a weight for each class.
+Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool dense, bool keep) {
+  const RecorderScope unrecorded(nullptr);
+  if (is_half(logits.dtype())) {
+    Losses wide = losses(op, dense ? widened(labels) : labels, widened(logits), dense, keep);
+    wide.loss = cast(wide.loss, logits.dtype());
+    return wide;
+  }
+  const Device device = common_device(op, {&labels, &logits}, {});
+  const DType dtype = logits.dtype();
+  const Rows size = rows_of(logits);
+  Losses result{make_result(device, dtype, logits.shape().without_axis(-1)), {}};
+  if (keep)
+    result.probabilities = Tensor(Buffer::allocate(device, logits.bytes()), dtype, logits.shape());
+  const Buffer scratch =
+      Buffer::allocate(device, 2 * static_cast<std::size_t>(size.rows) * size_of(dtype));
+  visit_real(dtype, [&]<class T>(T t) {
+    T* max = static_cast<T*>(scratch.data());
+    T* log_sum = max + size.rows;
+    T* loss = write<T>(result.loss);
+    const T* x = read<T>(logits);
+    kernel_of(t).log_sums(x, size.rows, size.classes, max, log_sum,
+                          keep ? write<T>(result.probabilities) : nullptr);
+    if (dense)
+      kernel_of(t).cross_entropy(read<T>(labels), x, max, log_sum, size.rows, size.classes, loss);
+    else
+      for (std::int64_t row = 0; row < size.rows; ++row)
+        loss[row] = log_sum[row] + (max[row] - x[row * size.classes + label_at(labels, row)]);
+  });
+  return result;
+}
+
+Tensor fused_gradient(const char* op, const Tensor& d, const Tensor& labels,
+                      const Tensor& probabilities, bool dense) {
+  if (is_half(d.dtype()))
+    return cast(
+        fused_gradient(op, widened(d), dense ? widened(labels) : labels, probabilities, dense),
+        d.dtype());
+  const Rows size = rows_of(probabilities);
+  Tensor dx =
+      make_result(common_device(op, {&d, &probabilities}, {}), d.dtype(), probabilities.shape());
+  visit_real(d.dtype(), [&]<class T>(T t) {
+    kernel_of(t).cross_entropy_gradient(read<T>(d), read<T>(probabilities),
+                                        dense ? read<T>(labels) : nullptr, size.rows, size.classes,
+                                        write<T>(dx));
+    if (!dense)
+      for (std::int64_t row = 0; row < size.rows; ++row)
+        write<T>(dx)[row * size.classes + label_at(labels, row)] -= read<T>(d)[row];
+  });
+  return dx;
+}
+
+// 1 at each row's label, else 0, of the shape and dtype of `logits`.
+Tensor one_hot(const Tensor& labels, const Tensor& logits) {
+  const Rows size = rows_of(logits);
+  std::vector<double> weights(static_cast<std::size_t>(logits.num_elements()));
+  for (std::int64_t row = 0; row < size.rows; ++row)
+    weights[static_cast<std::size_t>(row * size.classes + label_at(labels, row))] = 1;
+  return cast(Tensor(logits.shape(), std::span<const double>(weights)), logits.dtype());
+}
+
+// d (softmax(logits) sum(labels) - labels), in public ops, for gradients of it.
+void put_recorded_gradient(int input, const Tensor& d, const Tensor& labels, const Tensor& logits,
+                           GradientSink& sink) {
+  const ReduceOptions last{.axes = {-1}, .keep_dims = true};
+  const Tensor part = softmax(logits) * sum(labels, last) - labels;
+  sink.put(input, [&] { return reshape(d, d.shape().with_axis(d.rank())) * part; });
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis, SourceLocation at) {
+  return apply(kSoftmax, x, axis, at);
+}
+
+Tensor log_softmax(const Tensor& x, int axis, SourceLocation at) {
+  return apply(kLogSoftmax, x, axis, at);
+}
+
+Tensor sparse_softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  constexpr const char* kOp = "sparse_softmax_cross_entropy";
+  check_logits(kOp, labels, logits, at);
+  common_device(kOp, {&labels, &logits}, at);
+  check_labels(kOp, labels, logits, at);
+  const auto [loss, probabilities] = losses(kOp, labels, logits, false, recording({&logits}));
+  record(kOp, {&labels, &logits}, loss,
+         [labels, logits, probabilities](const Tensor& d, GradientSink& sink) {
+           if (!sink.wants(1)) return;
+           if (recording({&d, &logits}))
+             put_recorded_gradient(1, d, one_hot(labels, logits), logits, sink);
+           else
+             sink.put(1, [&] { return fused_gradient(kOp, d, labels, probabilities, false); });
+         });
+  return loss;
+}
+
+Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  constexpr const char* kOp = "softmax_cross_entropy";
+  check_logits(kOp, labels, logits, at);
+  require_same_dtype(kOp, labels, logits, at);
+  require(labels.shape() == logits.shape(), at, kOp, "expected labels of the logits' shape, got ",
+          labels.shape().to_string(), " and ", logits.shape().to_string());
+  common_device(kOp, {&labels, &logits}, at);
+  const auto [loss, probabilities] =
+      losses(kOp, labels, logits, true, recording({&labels, &logits}));
+  record(kOp, {&labels, &logits}, loss,
+         [labels, logits, probabilities](const Tensor& d, GradientSink& sink) {
+           if (sink.wants(1)) {
+             if (recording({&d, &labels, &logits}))
+               put_recorded_gradient(1, d, labels, logits, sink);
+             else
+               sink.put(1, [&] { return fused_gradient(kOp, d, labels, probabilities, true); });
+           }
+           if (sink.wants(0)) {
+             const Tensor part = -log_softmax(logits);
+             sink.put(0, [&] { return reshape(d, d.shape().with_axis(d.rank())) * part; });
+           }
+         });
+  return loss;
+}
+
+}  // namespace lockstep
