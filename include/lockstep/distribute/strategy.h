@@ -90,12 +90,12 @@ class LOCKSTEP_EXPORT Strategy {
                   "the step function returns bool: return a Tensor, so that the step can be traced");
     if constexpr (std::is_void_v<R>) {
       run_replicas(
-          [&](int r) { step(detail::local_value(args, static_cast<std::size_t>(r))...); }, rows_of(args...));
+          [&]([[maybe_unused]] int r) { step(detail::local_value(args, static_cast<std::size_t>(r))...); }, rows_of(args...));
     } else {
       static_assert(Nest<R>, "the step function must return a nest of tensors, or nothing");
       std::vector<std::optional<R>> results(num_local_replicas());
       run_replicas(
-          [&](int r) {
+          [&]([[maybe_unused]] int r) {
             results[static_cast<std::size_t>(r)].emplace(
                 step(detail::local_value(args, static_cast<std::size_t>(r))...));
           },
