@@ -58,7 +58,7 @@ class LocalReplicas final : public StrategyInterface, public std::enable_shared_
   };
   void run_replica(int replica, const std::function<void(int)>& replica_fn, const BatchRows* rows) noexcept;
   void fail(int replica, std::exception_ptr error) noexcept;
-  [[noreturn]] static void rethrow(const Failure& failure);
+  static void rethrow(const Failure& failure);
 
   const Options options_;
   std::unique_ptr<Baton> baton_;  // null: concurrent
