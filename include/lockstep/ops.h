@@ -29,8 +29,11 @@
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/gather.h>
 #include <lockstep/ops/operand.h>
+#include <lockstep/ops/random.h>
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/ops/shape_ops.h>
+#include <lockstep/ops/update.h>

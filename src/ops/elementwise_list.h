@@ -411,7 +411,7 @@ struct Maximum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
   static T forward(T a, T b) {
-    return (a > b) | is_nan(a) ? a : b;
+    return ((a > b) | is_nan(a)) ? a : b;
   }  // NaN if one is
   template <class V>
   static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
@@ -427,7 +427,7 @@ struct Minimum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
   static T forward(T a, T b) {
-    return (a < b) | is_nan(a) ? a : b;
+    return ((a < b) | is_nan(a)) ? a : b;
   }  // NaN if one is
   template <class V>
   static V gradient_a(const V& dy, const V& a, const V& b, const V&) {

@@ -41,13 +41,13 @@ struct Plus {
 struct Larger {
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
-    a = (b > a) | (b != b) ? b : a;
+    a = ((b > a) | (b != b)) ? b : a;
   }
 };
 struct Smaller {
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
-    a = (b < a) | (b != b) ? b : a;
+    a = ((b < a) | (b != b)) ? b : a;
   }
 };
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/ops/random_scope.h>
+#include <lockstep/tensor/tensor.h>
+
+namespace lockstep {
+
+// Random tensors on current_device(), drawn from current_random_state(). The generator is Philox
+// 4x32-10 (Salmon et al., SC 2011): block i of an op is its function of the state's seed (the key),
+// stream and counter + i, and gives four 32-bit words. An op then advances the counter by the
+// blocks it used: a quarter of the words below, rounded up. The same state gives the same bits,
+// whatever the instruction set; of f64, normal and truncated_normal call the C library.
+//
+// Words per element: one; two for f64 and for permutation. f16 and bf16 are drawn in float and
+// rounded. InvalidArgument for integer dtypes and for parameters out of range.
+
+// Uniform in [low, high).
+LOCKSTEP_EXPORT Tensor uniform(const Shape& shape, double low = 0, double high = 1,
+                               DType dtype = DType::f32,
+                               SourceLocation at = SourceLocation::current());
+// Normal, by the method of Box and Muller.
+LOCKSTEP_EXPORT Tensor normal(const Shape& shape, double mean = 0, double stddev = 1,
+                              DType dtype = DType::f32,
+                              SourceLocation at = SourceLocation::current());
+// Normal, given that it is within two standard deviations of the mean; by inversion.
+LOCKSTEP_EXPORT Tensor truncated_normal(const Shape& shape, double mean = 0, double stddev = 1,
+                                        DType dtype = DType::f32,
+                                        SourceLocation at = SourceLocation::current());
+// True (or 1, of a floating dtype) with probability p, else false (0). One word per element.
+LOCKSTEP_EXPORT Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::boolean,
+                                 SourceLocation at = SourceLocation::current());
+// The numbers 0 ... n - 1 in random order: i64, on the host.
+LOCKSTEP_EXPORT Tensor permutation(std::int64_t n, SourceLocation at = SourceLocation::current());
+
+}  // namespace lockstep

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/random.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "ops/half_kernels.h"
+#include "ops/random_kernels.h"
+#include "ops/result.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kChunk = 256;  // blocks that are held on the stack
+
+std::int64_t blocks_for(std::int64_t words) { return (words + 3) / 4; }
+
+// Reserves so many words of the thread's random state.
+PhiloxStream draw(std::int64_t words) {
+  RandomState& state = current_random_state();
+  const PhiloxStream from{.seed = state.seed, .stream = state.stream, .counter = state.counter};
+  state.counter += static_cast<std::uint64_t>(blocks_for(words));
+  return from;
+}
+
+// Calls use(values, first element, count) with the stream's elements in order, `per_block` of each
+// block, which produce(stream, values, blocks) makes.
+template <class T, class Produce, class Use>
+void in_chunks(PhiloxStream from, std::int64_t n, std::int64_t per_block, Produce&& produce,
+               Use&& use) {
+  T values[4 * kChunk];
+  for (std::int64_t i = 0; i < n; i += per_block * kChunk) {
+    const std::int64_t count = std::min(per_block * kChunk, n - i);
+    produce(from, values, (count + per_block - 1) / per_block);
+    use(values, i, count);
+    from.counter += kChunk;
+  }
+}
+
+void words_of(const PhiloxStream& from, std::uint32_t* y, std::int64_t blocks) {
+  random_kernels().words(from, y, blocks);
+}
+
+// Floats from a kernel, narrowed to the result's dtype.
+template <class Kernel>
+void fill_floats(Tensor& y, Kernel&& kernel) {
+  const std::int64_t n = y.num_elements();
+  const DType dtype = y.dtype();
+  in_chunks<float>(
+      draw(n), n, 4, kernel, [&](const float* values, std::int64_t i, std::int64_t count) {
+        if (dtype == DType::f32)
+          std::memcpy(write<float>(y) + i, values, static_cast<std::size_t>(count) * sizeof(float));
+        else
+          half_kernels().narrow(dtype, values, write<std::uint16_t>(y) + i, count);
+      });
+}
+
+// Doubles, each made from the 64 bits of two words by transform(bits, place of the element).
+template <class Transform>
+void fill_doubles(Tensor& y, Transform&& transform) {
+  const std::int64_t n = y.num_elements();
+  double* const to = write<double>(y);
+  in_chunks<std::uint32_t>(draw(2 * n), n, 2, words_of,
+                           [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+                             for (std::int64_t k = 0; k < count; ++k) {
+                               const std::uint64_t bits =
+                                   words[2 * k] | std::uint64_t{words[2 * k + 1]} << 32;
+                               to[i + k] = transform(bits);
+                             }
+                           });
+}
+
+// The upper 53 bits as a number in (0, 1).
+double open_unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; }
+
+// The normal distribution's quantile by Newton's method, for p in the distribution's middle.
+double quantile(double p) {
+  double z = (p - 0.5) * std::sqrt(2 * std::numbers::pi);
+  for (int i = 0; i < 20; ++i) {
+    const double excess = 0.5 * std::erfc(-z / std::numbers::sqrt2) - p;
+    const double step = excess * std::sqrt(2 * std::numbers::pi) * std::exp(0.5 * z * z);
+    z -= step;
+    if (std::abs(step) < 1e-15) break;
+  }
+  return z;
+}
+
+Tensor result_for(const char* op, const Shape& shape, DType dtype, SourceLocation at) {
+  require(is_floating(dtype), at, op, "expected a floating dtype, got ", name_of(dtype));
+  return make_result(current_device(), dtype, shape);
+}
+
+void require_spread(const char* op, double mean, double stddev, SourceLocation at) {
+  require(std::isfinite(mean) && std::isfinite(stddev) && stddev >= 0, at, op,
+          "expected a finite mean and a standard deviation of 0 or more, got ", mean, " and ",
+          stddev);
+}
+
+}  // namespace
+
+Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceLocation at) {
+  require(low <= high && std::isfinite(low) && std::isfinite(high), at, "uniform",
+          "expected finite bounds with low <= high, got ", low, " and ", high);
+  Tensor y = result_for("uniform", shape, dtype, at);
+  if (dtype == DType::f64) {
+    fill_doubles(y, [=](std::uint64_t bits) {
+      const double value = low + (high - low) * (static_cast<double>(bits >> 11) * 0x1p-53);
+      return value < high ? value : std::nextafter(high, low);
+    });
+  } else {
+    fill_floats(y, [=](const PhiloxStream& from, float* values, std::int64_t blocks) {
+      random_kernels().uniform(from, static_cast<float>(low), static_cast<float>(high), values,
+                               blocks);
+    });
+  }
+  return y;
+}
+
+Tensor normal(const Shape& shape, double mean, double stddev, DType dtype, SourceLocation at) {
+  require_spread("normal", mean, stddev, at);
+  Tensor y = result_for("normal", shape, dtype, at);
+  if (dtype == DType::f64) {
+    // Pairs share radius and angle: an element needs its neighbour's bits.
+    double radius = 0, angle = 0;
+    std::int64_t next = 0;
+    const std::int64_t n = y.num_elements();
+    double* const to = write<double>(y);
+    in_chunks<std::uint32_t>(draw(2 * n), n, 2, words_of,
+                             [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+                               for (std::int64_t k = 0; k < count; ++k, ++next) {
+                                 if (next % 2 == 0) {
+                                   const auto bits = [&](std::int64_t w) {
+                                     return words[w] | std::uint64_t{words[w + 1]} << 32;
+                                   };
+                                   radius = std::sqrt(-2 * std::log(open_unit(bits(2 * k))));
+                                   angle = 2 * std::numbers::pi * open_unit(bits(2 * k + 2));
+                                 }
+                                 to[i + k] =
+                                     mean + stddev * radius *
+                                                (next % 2 == 0 ? std::cos(angle) : std::sin(angle));
+                               }
+                             });
+  } else {
+    fill_floats(y, [=](const PhiloxStream& from, float* values, std::int64_t blocks) {
+      random_kernels().normal(from, static_cast<float>(mean), static_cast<float>(stddev), values,
+                              blocks);
+    });
+  }
+  return y;
+}
+
+Tensor truncated_normal(const Shape& shape, double mean, double stddev, DType dtype,
+                        SourceLocation at) {
+  require_spread("truncated_normal", mean, stddev, at);
+  Tensor y = result_for("truncated_normal", shape, dtype, at);
+  if (dtype == DType::f64) {
+    const double width = std::erf(std::numbers::sqrt2);
+    fill_doubles(y, [=](std::uint64_t bits) {
+      return mean + stddev * quantile(0.5 + (open_unit(bits) - 0.5) * width);
+    });
+  } else {
+    fill_floats(y, [=](const PhiloxStream& from, float* values, std::int64_t blocks) {
+      random_kernels().truncated_normal(from, static_cast<float>(mean), static_cast<float>(stddev),
+                                        values, blocks);
+    });
+  }
+  return y;
+}
+
+Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
+  require(p >= 0 && p <= 1, at, "bernoulli", "expected a probability in [0, 1], got ", p);
+  require(dtype == DType::boolean || is_floating(dtype), at, "bernoulli",
+          "expected dtype bool or a floating dtype, got ", name_of(dtype));
+  const std::uint64_t threshold = static_cast<std::uint64_t>(p * 0x1p32);
+  const std::int64_t n = shape.num_elements();
+  Tensor y = make_result(current_device(), dtype, shape);
+  const auto fill = [&]<class T>(T one, T zero) {
+    in_chunks<std::uint32_t>(draw(n), n, 4, words_of,
+                             [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+                               T* const to = write<T>(y) + i;
+                               for (std::int64_t k = 0; k < count; ++k)
+                                 to[k] = words[k] < threshold ? one : zero;
+                             });
+  };
+  switch (dtype) {
+    case DType::f32:
+      fill(1.0f, 0.0f);
+      break;
+    case DType::f64:
+      fill(1.0, 0.0);
+      break;
+    case DType::f16:
+      fill(half(1.0f), half(0.0f));
+      break;
+    case DType::bf16:
+      fill(bfloat16(1.0f), bfloat16(0.0f));
+      break;
+    default:
+      fill(true, false);
+      break;
+  }
+  return y;
+}
+
+Tensor permutation(std::int64_t n, SourceLocation at) {
+  require(n >= 0, at, "permutation", "expected a count of 0 or more, got ", n);
+  Tensor y = make_result(Device{}, DType::i64, Shape{n});
+  auto* const to = write<std::int64_t>(y);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = i;
+  // Fisher and Yates, forwards; a 64-bit word scaled to the range is biased by less than n / 2^64.
+  in_chunks<std::uint32_t>(
+      draw(2 * n), n, 2, words_of,
+      [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+        for (std::int64_t k = 0; k < count; ++k) {
+          __extension__ using Wide = unsigned __int128;
+          const std::uint64_t bits = words[2 * k] | std::uint64_t{words[2 * k + 1]} << 32;
+          const std::int64_t left = n - i - k;
+          const auto pick =
+              static_cast<std::int64_t>((Wide{bits} * static_cast<std::uint64_t>(left)) >> 64);
+          std::swap(to[i + k], to[i + k + pick]);
+        }
+      });
+  return y;
+}
+
+}  // namespace lockstep
