@@ -15,6 +15,7 @@
 
 #include "comm/in_process_world.h"
 
+// Sanitizers bring an operator new of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define LOCKSTEP_COUNT_ALLOCATIONS 1
 namespace {
@@ -192,8 +193,8 @@ TEST(InProcessGroup, AWaitPolicyMayRunOneRankAtATime) {
   EXPECT_THAT(trace, ::testing::ElementsAre("00", "01", "02", "12", "10", "11", "21", "22", "20"));
 }
 
-TEST(InProcessGroup, ASteadyStateAllocatesNothing) {
 #ifdef LOCKSTEP_COUNT_ALLOCATIONS
+TEST(InProcessGroup, ASteadyStateAllocatesNothing) {
   InProcessGroup group(2);
   std::vector<float> a(100'000), b(100'000), c(10), d(10);
   const auto step = [&] {
@@ -205,10 +206,8 @@ TEST(InProcessGroup, ASteadyStateAllocatesNothing) {
   const long before = allocations;
   for (int i = 0; i < 100; ++i) step();
   EXPECT_EQ(allocations - before, 0);
-#else
-  GTEST_SKIP() << "the sanitizer owns operator new";
-#endif
 }
+#endif
 
 }  // namespace
 }  // namespace lockstep::testing
