@@ -44,7 +44,12 @@ auto make_generator(const Make& make, std::stop_token stop) {
 // iterator waits for it.
 template <class Make>
 auto from_generator(Make make, SourceLocation at = SourceLocation::current()) {
+  static_assert(
+      std::is_invocable_v<const Make&> || std::is_invocable_v<const Make&, std::stop_token>,
+      "from_generator: expected a function that makes generators, callable as const");
   using Generator = decltype(detail::make_generator(make, std::stop_token()));
+  static_assert(std::is_invocable_v<Generator&>,
+                "from_generator: the function must return a generator, a function itself");
   using T =
       typename detail::OptionalValue<std::remove_cvref_t<std::invoke_result_t<Generator&>>>::type;
   static_assert(FixedNest<T>,
