@@ -37,8 +37,9 @@ void convert_number(const char* op, double number, DType dtype, SourceLocation a
 }  // namespace
 
 OperandPair::OperandPair(const char* op, const Operand& a, const Operand& b) : at(a.location()) {
-  require(!a.is_number() || !b.is_number(), at, op,
-          "expected a tensor, got two numbers or an undefined tensor beside one");
+  require(!a.is_number() || !b.is_number(), at, op, "expected a tensor, got two numbers");
+  if (!a.is_number()) require_defined(op, "the first operand", a.tensor(), at);
+  if (!b.is_number()) require_defined(op, "the second operand", b.tensor(), at);
   const Tensor& known = a.is_number() ? b.tensor() : a.tensor();
   dtype = known.dtype();
   device = common_device(op, {&a.tensor(), &b.tensor()}, at);
