@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Lets the replicas of a process run one at a time, in replica order: replica 0 starts with the baton;
-// who waits for the others or is done hands it to the next replica that is not done.
+// Lets the replicas of a process run one at a time, in replica order: replica 0 starts with the
+// baton; who waits for the others or is done hands it to the next replica that is not done.
 class Baton final : public WaitPolicy {
  public:
   explicit Baton(int size) : done_(static_cast<std::size_t>(size), false) {}

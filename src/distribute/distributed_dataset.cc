@@ -19,7 +19,9 @@ RowRange rows_of_process(std::int64_t rows, int num_replicas, int num_local, int
   return {first.begin, last.end};
 }
 
-int num_local(const StrategyInterface& strategy) { return static_cast<int>(strategy.local_devices().size()); }
+int num_local(const StrategyInterface& strategy) {
+  return static_cast<int>(strategy.local_devices().size());
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ AnyDistributedDataset::AnyDistributedDataset(std::shared_ptr<StrategyInterface> 
                                              const data::AnyDataset& dataset, SourceLocation at)
     : strategy_(std::move(strategy)), dealt_([&] {
         dataset.require_batched("Strategy::distribute_dataset", at);
-        return dataset.deal([replicas = strategy_->num_replicas_in_sync(), local = num_local(*strategy_),
+        return dataset.deal([replicas = strategy_->num_replicas_in_sync(),
+                             local = num_local(*strategy_),
                              rank = strategy_->workers().rank()](std::int64_t rows) {
           return rows_of_process(rows, replicas, local, rank);
         });
@@ -35,8 +38,8 @@ AnyDistributedDataset::AnyDistributedDataset(std::shared_ptr<StrategyInterface> 
 
 std::string AnyDistributedDataset::describe() const {
   return dealt_.describe() + ", dealt over " + std::to_string(strategy_->num_replicas_in_sync()) +
-         " replicas; this process is worker " + std::to_string(strategy_->workers().rank()) + " of " +
-         std::to_string(strategy_->workers().size());
+         " replicas; this process is worker " + std::to_string(strategy_->workers().rank()) +
+         " of " + std::to_string(strategy_->workers().size());
 }
 
 AnyDistributedIterator::AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy,
@@ -45,9 +48,10 @@ AnyDistributedIterator::AnyDistributedIterator(std::shared_ptr<StrategyInterface
 
 std::optional<DealtBatch> AnyDistributedIterator::next() {
   if (has_strategy() && !in_cross_replica_context())
-    throw FailedPrecondition("[DistributedIterator::next] called in a step function; take the batch outside run "
-                             "and pass it in",
-                             SourceLocation{});
+    throw FailedPrecondition(
+        "[DistributedIterator::next] called in a step function; take the batch outside run "
+        "and pass it in",
+        SourceLocation{});
   using Clock = telemetry::PhaseTimes::Clock;
   const Clock::time_point start = Clock::now();
   std::optional<data::Leaves> own = batches_.next();

@@ -11,13 +11,15 @@
 
 namespace lockstep {
 
-// A replica's part in one reduction: gradients collect in the replica's arenas; a bucket whose gradients
-// are all there is submitted at once; the sums appear in arenas that all local replicas share.
+// A replica's part in one reduction: gradients collect in the replica's arenas; a bucket whose
+// gradients are all there is submitted at once; the sums appear in arenas that all local replicas
+// share.
 class ArenaReduction final : public GradientReduction {
  public:
   // `skip` may be undefined: no vote. `commit` is the key of the commit point's collective.
-  ArenaReduction(GradientPlan& plan, std::span<const Variable> variables, Communicator& communicator,
-                 std::uint64_t run, const Tensor& skip, CollectiveKey commit);
+  ArenaReduction(GradientPlan& plan, std::span<const Variable> variables,
+                 Communicator& communicator, std::uint64_t run, const Tensor& skip,
+                 CollectiveKey commit);
 
   Buffer place(std::size_t index) override;
   void ready(std::size_t index, const Tensor& gradient) override;
@@ -31,11 +33,13 @@ class ArenaReduction final : public GradientReduction {
   const std::span<const Variable> variables_;
   Communicator& communicator_;
   const CollectiveKey commit_;
-  std::vector<Buffer> local_, shared_;
-  std::vector<std::size_t> missing_;     // gradients, by bucket
-  std::vector<std::int32_t> verdict_;    // by variable: used here; last: skip votes. Summed at commit
+  const GradientPlan::Memory memory_;
+  std::vector<std::size_t> order_;  // in which gradients became ready; only where the plan asks
+  bool note_order_ = false;
+  std::vector<std::size_t> missing_;   // gradients, by bucket
+  std::vector<std::int32_t> verdict_;  // by variable: used here; last: skip votes. Summed at commit
   std::vector<std::int32_t> agreed_;
-  std::vector<Pending> pending_;         // after the buffers: destroyed before them
+  std::vector<Pending> pending_;  // after the buffers: destroyed before them
 };
 
 }  // namespace lockstep

@@ -38,18 +38,22 @@ LocalReplicas::LocalReplicas(Options options)
       scope_random_{.seed = options_.seed, .stream = kScopeStream},
       team_(static_cast<int>(options_.devices.size())) {
   for (int i = 0; i < num_replicas_in_sync(); ++i)
-    replicas_.push_back(std::make_unique<Replica>(i, num_replicas_in_sync(), options_.seed, group_.rank(i), plans_));
+    replicas_.push_back(std::make_unique<Replica>(i, num_replicas_in_sync(), options_.seed,
+                                                  group_.rank(i), plans_));
 }
 
 LocalReplicas::~LocalReplicas() = default;
 
-void LocalReplicas::run(const std::function<void(int)>& replica_fn, const std::optional<BatchRows>& rows) {
+void LocalReplicas::run(const std::function<void(int)>& replica_fn,
+                        const std::optional<BatchRows>& rows) {
   if (runner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
-    throw FailedPrecondition("[Strategy::run] expected no active run, got a call from a merge_call of one",
-                             SourceLocation{});
+    throw FailedPrecondition(
+        "[Strategy::run] expected no active run, got a call from a merge_call of one",
+        SourceLocation{});
   const std::lock_guard serialized(run_mutex_);
   const Clock::rep start = Clock::now().time_since_epoch().count();
-  if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0) first_start_ = start;
+  if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
+    first_start_ = start;
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
   group_.begin_epoch();
@@ -108,7 +112,8 @@ void LocalReplicas::rethrow(const Failure& failure) {
     if (!context.replica) context.replica = failure.replica;
     error.rethrow_with(std::move(context));
   } catch (...) {
-    logging::error("replica " + std::to_string(failure.replica) + " threw an exception of another type");
+    logging::error("replica " + std::to_string(failure.replica) +
+                   " threw an exception of another type");
     throw;
   }
 }
@@ -117,7 +122,8 @@ Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
   const RecorderScope suspended(nullptr);
   const Tensor sum = tree_sum(components);
   if (op == ReduceOp::sum) return sum;
-  return div(is_floating(sum.dtype()) ? sum : cast(sum, DType::f64), static_cast<double>(components.size()));
+  return div(is_floating(sum.dtype()) ? sum : cast(sum, DType::f64),
+             static_cast<double>(components.size()));
 }
 
 std::string LocalReplicas::describe() const {
@@ -133,14 +139,17 @@ void LocalReplicas::count_input_time(Clock::duration waited) {
 
 telemetry::StepReport LocalReplicas::step_report() const {
   using Seconds = std::chrono::duration<double>;
-  const auto seconds = [](Clock::duration time) { return std::chrono::duration_cast<Seconds>(time).count(); };
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration_cast<Seconds>(time).count();
+  };
   telemetry::StepReport report;
   report.steps = steps_;
   report.input = seconds(Clock::duration(input_time_));
   for (const auto& replica : replicas_) {
     using telemetry::Phase;
     report.compute += seconds(replica->times().of(Phase::compute)) / num_replicas_in_sync();
-    report.communication += seconds(replica->times().of(Phase::communication)) / num_replicas_in_sync();
+    report.communication +=
+        seconds(replica->times().of(Phase::communication)) / num_replicas_in_sync();
     report.update += seconds(replica->times().of(Phase::update)) / num_replicas_in_sync();
   }
   report.total = seconds(Clock::duration(last_end_ - first_start_));

@@ -23,7 +23,8 @@ namespace lockstep {
 
 // The replicas of one process, a persistent thread each (the caller's is replica 0): what
 // MirroredStrategy and OneDeviceStrategy are made of.
-class LocalReplicas final : public StrategyInterface, public std::enable_shared_from_this<LocalReplicas> {
+class LocalReplicas final : public StrategyInterface,
+                            public std::enable_shared_from_this<LocalReplicas> {
  public:
   struct Options {
     std::string name;
@@ -41,7 +42,8 @@ class LocalReplicas final : public StrategyInterface, public std::enable_shared_
   bool run_active() const override { return running_.load(std::memory_order_acquire); }
   Tensor broadcast_initial_value(std::string_view, Tensor value) override { return value; }
 
-  void run(const std::function<void(int)>& replica_fn, const std::optional<BatchRows>& rows) override;
+  void run(const std::function<void(int)>& replica_fn,
+           const std::optional<BatchRows>& rows) override;
   Tensor reduce(ReduceOp op, std::span<const Tensor> components) override;
   std::string describe() const override;
   void count_input_time(telemetry::PhaseTimes::Clock::duration waited) override;
@@ -56,7 +58,8 @@ class LocalReplicas final : public StrategyInterface, public std::enable_shared_
     std::exception_ptr error;
     int replica = 0;
   };
-  void run_replica(int replica, const std::function<void(int)>& replica_fn, const BatchRows* rows) noexcept;
+  void run_replica(int replica, const std::function<void(int)>& replica_fn,
+                   const BatchRows* rows) noexcept;
   void fail(int replica, std::exception_ptr error) noexcept;
   static void rethrow(const Failure& failure);
 

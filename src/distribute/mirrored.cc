@@ -24,31 +24,37 @@ std::vector<Device> devices_of(const MirroredOptions& options, SourceLocation at
     if (name == "GPU:*" || name == "gpu:*") {
       const std::vector<Device> gpus = list_devices(DeviceKind::cuda);
       if (gpus.empty() && !options.fallback_to_cpu)
-        throw Unavailable("[MirroredStrategy] \"GPU:*\": no GPU is present, or this build of lockstep has no CUDA "
-                          "support; set fallback_to_cpu to use the CPUs instead",
-                          at);
-      for (const Device& device : gpus.empty() ? list_devices(DeviceKind::cpu) : gpus) devices.push_back(device);
+        throw Unavailable(
+            "[MirroredStrategy] \"GPU:*\": no GPU is present, or this build of lockstep has no "
+            "CUDA "
+            "support; set fallback_to_cpu to use the CPUs instead",
+            at);
+      for (const Device& device : gpus.empty() ? list_devices(DeviceKind::cpu) : gpus)
+        devices.push_back(device);
       continue;
     }
     devices.push_back(parse_device(name, at));
   }
   for (std::size_t i = 0; i < devices.size(); ++i)
-    require(std::count(devices.begin(), devices.end(), devices[i]) == 1, at, "MirroredStrategy", "device ",
-            devices[i].to_string(), " is named twice; each replica needs a device of its own");
+    require(std::count(devices.begin(), devices.end(), devices[i]) == 1, at, "MirroredStrategy",
+            "device ", devices[i].to_string(),
+            " is named twice; each replica needs a device of its own");
   return devices;
 }
 
 std::shared_ptr<StrategyInterface> mirrored(const MirroredOptions& options, SourceLocation at) {
-  return std::make_shared<LocalReplicas>(LocalReplicas::Options{.name = "MirroredStrategy",
-                                                                .devices = devices_of(options, at),
-                                                                .replica_threads = options.replica_threads,
-                                                                .communication = options.communication,
-                                                                .seed = options.seed});
+  return std::make_shared<LocalReplicas>(
+      LocalReplicas::Options{.name = "MirroredStrategy",
+                             .devices = devices_of(options, at),
+                             .replica_threads = options.replica_threads,
+                             .communication = options.communication,
+                             .seed = options.seed});
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
-  for (std::size_t end; (end = text.find(separator)) != std::string_view::npos; text.remove_prefix(end + 1))
+  for (std::size_t end; (end = text.find(separator)) != std::string_view::npos;
+       text.remove_prefix(end + 1))
     parts.emplace_back(text.substr(0, end));
   parts.emplace_back(text);
   return parts;
@@ -60,11 +66,12 @@ MirroredStrategy::MirroredStrategy(MirroredOptions options, SourceLocation at)
     : Strategy(mirrored(options, at)) {}
 
 OneDeviceStrategy::OneDeviceStrategy(OneDeviceOptions options, SourceLocation at)
-    : Strategy(std::make_shared<LocalReplicas>(LocalReplicas::Options{.name = "OneDeviceStrategy",
-                                                                      .devices = {parse_device(options.device, at)},
-                                                                      .replica_threads = {},
-                                                                      .communication = {},
-                                                                      .seed = options.seed})) {}
+    : Strategy(std::make_shared<LocalReplicas>(
+          LocalReplicas::Options{.name = "OneDeviceStrategy",
+                                 .devices = {parse_device(options.device, at)},
+                                 .replica_threads = {},
+                                 .communication = {},
+                                 .seed = options.seed})) {}
 
 Strategy make_strategy(std::string_view text, SourceLocation at) {
   const std::size_t colon = text.find(':');
@@ -83,11 +90,13 @@ Strategy make_strategy(std::string_view text, SourceLocation at) {
     return MirroredStrategy(options, at);
   }
   if (kind == "multi_worker" || kind == "tpu")
-    throw Unavailable(message("make_strategy", "\"", text, "\": this build of lockstep offers \"one_device\" and "
-                                                           "\"mirrored\""),
+    throw Unavailable(message("make_strategy", "\"", text,
+                              "\": this build of lockstep offers \"one_device\" and "
+                              "\"mirrored\""),
                       at);
-  throw InvalidArgument(message("make_strategy", "expected \"one_device[:DEVICE]\", \"mirrored[:COUNT]\" or "
-                                                 "\"mirrored:DEVICE,DEVICE...\", got \"",
+  throw InvalidArgument(message("make_strategy",
+                                "expected \"one_device[:DEVICE]\", \"mirrored[:COUNT]\" or "
+                                "\"mirrored:DEVICE,DEVICE...\", got \"",
                                 text, "\""),
                         at);
 }

@@ -55,7 +55,8 @@ void Replica::wait(Pending pending) {
 }
 
 Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) {
-  require(value.defined(), at, "ReplicaContext::all_reduce", "expected a tensor, got an undefined one");
+  require(value.defined(), at, "ReplicaContext::all_reduce",
+          "expected a tensor, got an undefined one");
   require(op == ReduceOp::sum || is_floating(value.dtype()), at, "ReplicaContext::all_reduce",
           "expected a floating dtype for mean, got ", name_of(value.dtype()));
   Buffer buffer = Buffer::allocate(current_device(), value.bytes());
@@ -69,21 +70,22 @@ Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) 
 }
 
 Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
-  require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather", "expected rank >= 1, got ",
-          value.to_string());
+  require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather",
+          "expected rank >= 1, got ", value.to_string());
   // Row counts first; then the rows.
   const std::int64_t rows = value.dim(0);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_replicas_));
-  wait(communicator_.all_gather(next_key(Channel::user, "all_gather/rows"), elements(std::span(&rows, 1)),
-                                elements(std::span(counts))));
+  wait(communicator_.all_gather(next_key(Channel::user, "all_gather/rows"),
+                                elements(std::span(&rows, 1)), elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
   const std::int64_t row_elements = value.shape().without_axis(0).num_elements();
   for (std::int64_t& count : counts) count *= row_elements;
-  Buffer buffer = Buffer::allocate(current_device(),
-                                   static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype()));
+  Buffer buffer = Buffer::allocate(
+      current_device(), static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype()));
   wait(communicator_.all_gather(next_key(Channel::user, "all_gather"), input_of(value),
-                                Elements{buffer.data(), shape.num_elements(), value.dtype()}, counts));
+                                Elements{buffer.data(), shape.num_elements(), value.dtype()},
+                                counts));
   return Tensor(std::move(buffer), value.dtype(), shape);
 }
 
@@ -94,7 +96,8 @@ Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
     // This replica's rows start behind those of the replicas before it.
     const Tensor before = gathered(Tensor({1}, {value.dim(0)}), SourceLocation{});
     const auto counts = before.data<std::int64_t>();
-    const std::int64_t first = std::accumulate(counts.begin(), counts.begin() + index_, std::int64_t{0});
+    const std::int64_t first =
+        std::accumulate(counts.begin(), counts.begin() + index_, std::int64_t{0});
     const Tensor sum = all_reduce(ReduceOp::sum, dy, SourceLocation{});
     sink.put(0, [&] {
       std::vector<std::int64_t> begin(static_cast<std::size_t>(dy.rank()), 0);
@@ -112,18 +115,19 @@ void Replica::vote_skip(const Tensor& skip) {
   skip_ = skip_.defined() ? logical_or(skip_, skip) : skip;
 }
 
-std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(std::span<const Variable> variables,
-                                                                     SourceLocation at) {
+std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
+    std::span<const Variable> variables, SourceLocation at) {
   for (const Variable& variable : variables)
     if (variable.group() != current_replica_group())
-      throw FailedPrecondition(message("begin_gradient_reduction", "variable '", variable.name(),
-                                       "' was made outside the strategy's scope; make the model after `auto "
-                                       "scope = strategy.scope();`"),
-                               at);
+      throw FailedPrecondition(
+          message("begin_gradient_reduction", "variable '", variable.name(),
+                  "' was made outside the strategy's scope; make the model after `auto "
+                  "scope = strategy.scope();`"),
+          at);
   Tensor skip = std::exchange(skip_, Tensor());
   if (num_replicas_ == 1) return reduction_of_one(variables.size(), std::move(skip));
-  return std::make_unique<ArenaReduction>(plans_.plan_for(variables), variables, communicator_, run_, skip,
-                                          next_key(Channel::control, "commit"));
+  return std::make_unique<ArenaReduction>(plans_.plan_for(variables), variables, communicator_,
+                                          run_, skip, next_key(Channel::control, "commit"));
 }
 
 void Replica::merge_call(const std::function<void()>& merge, SourceLocation) {

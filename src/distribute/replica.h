@@ -16,7 +16,8 @@ namespace lockstep {
 // One replica of this process: the context that step functions see. Used by the replica's thread.
 class Replica final : public ReplicaContext {
  public:
-  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator, GradientPlans& plans);
+  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator,
+          GradientPlans& plans);
 
   int replica_index() const override { return index_; }
   int num_replicas_in_sync() const override { return num_replicas_; }

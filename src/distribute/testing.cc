@@ -21,11 +21,12 @@ void require_equal_replicas(std::span<const Variable> variables, SourceLocation 
       for (std::size_t i = 0; i < count; ++i) {
         if (std::memcmp(first + i * element, other + i * element, element) == 0) continue;
         const auto text = [&](const Tensor& value) {
-          return Tensor(value.buffer().slice(i * element, element), value.dtype(), Shape{}).to_string();
+          return Tensor(value.buffer().slice(i * element, element), value.dtype(), Shape{})
+              .to_string();
         };
-        throw InternalError(message("require_equal_replicas", "variable '", variable.name(), "' differs at index ", i,
-                                    ": replica 0 holds ", text(values[0]), ", replica ", replica, " holds ",
-                                    text(values[replica])),
+        throw InternalError(message("require_equal_replicas", "variable '", variable.name(),
+                                    "' differs at index ", i, ": replica 0 holds ", text(values[0]),
+                                    ", replica ", replica, " holds ", text(values[replica])),
                             at);
       }
     }

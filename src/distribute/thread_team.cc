@@ -26,7 +26,8 @@ T await_change(const std::atomic<T>& atomic, T old, bool spin) {
 }  // namespace
 
 ThreadTeam::ThreadTeam(int size) : spin_(size <= available_cores()) {
-  for (int member = 1; member < size; ++member) threads_.emplace_back([this, member] { serve(member); });
+  for (int member = 1; member < size; ++member)
+    threads_.emplace_back([this, member] { serve(member); });
 }
 
 ThreadTeam::~ThreadTeam() {

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Threads that run a function together with their caller, again and again: member 0 is whoever calls
-// run, members 1 .. size - 1 are threads that live as long as the team. One run at a time.
+// Threads that run a function together with their caller, again and again: member 0 is whoever
+// calls run, members 1 .. size - 1 are threads that live as long as the team. One run at a time.
 class ThreadTeam {
  public:
   explicit ThreadTeam(int size);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/replica/variable.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+// Where the gradients of a list of variables stand in flat arenas, one per dtype, and how these are
+// cut into buckets: contiguous ranges of an arena that are reduced by one collective each.
+struct GradientLayout {
+  struct Slot {  // of one variable
+    std::size_t arena = 0;
+    std::int64_t offset = 0;  // in elements
+    std::int64_t count = 0;
+    std::size_t bucket = 0;
+  };
+  struct Arena {
+    DType dtype;
+    std::int64_t elements = 0;
+    std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
+  };
+  struct Range {  // of one bucket
+    std::size_t arena = 0;
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+    std::size_t num_variables = 0;
+  };
+  std::vector<Slot> slots;
+  std::vector<Arena> arenas;
+  std::vector<Range> buckets;
+
+  // Gradients stand in the order in which they become ready, given as a permutation of the
+  // variables' indices.
+  GradientLayout(std::span<const Variable> variables, std::span<const std::size_t> order,
+                 std::int64_t bytes_per_pack);
+};
+
+}  // namespace lockstep
