@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handwritten digits, 8 x 8 pixels, on any number of replicas: digits [--strategy mirrored:4] [--replicas 4]
+// Handwritten digits, 8 x 8 pixels, on any number of replicas: digits [--strategy mirrored:4]
+// [--replicas 4]
 #include <lockstep/lockstep.h>
 
 #include <cstdio>
@@ -21,27 +22,34 @@ int main(int argc, char** argv) {
   constexpr std::int64_t global_batch_size = 128;
   const auto train = strategy.distribute_dataset(
       ls::data::digits<Example>("train").shuffle({.seed = 7}).batch(global_batch_size).prefetch(2));
-  const auto test = strategy.distribute_dataset(ls::data::digits<Example>("test").batch(global_batch_size));
+  const auto test =
+      strategy.distribute_dataset(ls::data::digits<Example>("test").batch(global_batch_size));
 
   const auto scope = strategy.scope();  // variables made from here on are mirrored
-  const ls::nn::Sequential model(ls::nn::Dense(64, 128, {.activation = ls::nn::relu}), ls::nn::Dense(128, 10));
+  const ls::nn::Sequential model(ls::nn::Dense(64, 128, {.activation = ls::nn::relu}),
+                                 ls::nn::Dense(128, 10));
   ls::optim::Adam optimizer({.learning_rate = 1e-2});
   ls::metrics::SparseCategoricalAccuracy accuracy;
   ls::metrics::Mean mean_loss;
 
   const auto train_step = [&](const Example& batch) {  // runs once on every replica
     ls::GradientTape tape;
-    const ls::Tensor per_example = ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
+    const ls::Tensor per_example =
+        ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
     const ls::Tensor loss = ls::nn::compute_average_loss(per_example);
-    optimizer.minimize(loss, model.trainable_variables(), tape);  // gradients all-reduced during backward
+    optimizer.minimize(loss, model.trainable_variables(),
+                       tape);  // gradients all-reduced during backward
     mean_loss.update_state(per_example);
   };
-  const auto test_step = [&](const Example& batch) { accuracy.update_state(batch.label, model(batch.image)); };
+  const auto test_step = [&](const Example& batch) {
+    accuracy.update_state(batch.label, model(batch.image));
+  };
 
   for (int epoch = 0; epoch < 20; ++epoch) {
     mean_loss.reset_state();
     accuracy.reset_state();
-    ls::train::ProgressBar bar({.title = "epoch " + std::to_string(epoch + 1), .total_steps = train.cardinality()});
+    ls::train::ProgressBar bar(
+        {.title = "epoch " + std::to_string(epoch + 1), .total_steps = train.cardinality()});
     for (const auto& batch : train) {
       strategy.run(train_step, batch);
       bar.step(batch.rows()->global);

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-void TapeRecords::add(const char* op, std::span<const Tensor* const> inputs, std::span<const Tensor> outputs,
-                      GradientRule rule) {
+void TapeRecords::add(const char* op, std::span<const Tensor* const> inputs,
+                      std::span<const Tensor> outputs, GradientRule rule) {
   Record& record = records.emplace_back();
   record.op = op;
   record.rule = std::move(rule);
@@ -29,7 +29,11 @@ constexpr std::size_t kNoSource = static_cast<std::size_t>(-1);
 class Backward final : public GradientSink {
  public:
   Backward(TapeRecords& tape, std::span<const Tensor> sources, const GradientOptions& options)
-      : tape_(tape), sources_(sources), options_(options), values_(tape.values.size()), result_(sources.size()) {
+      : tape_(tape),
+        sources_(sources),
+        options_(options),
+        values_(tape.values.size()),
+        result_(sources.size()) {
     aliases_.assign(sources.size(), kNoSource);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const std::int32_t value = tape.values.find(sources[i].key());
@@ -44,10 +48,13 @@ class Backward final : public GradientSink {
     const std::int32_t value = tape_.values.find(target.key());
     if (value != KeyIndex::kAbsent) {
       mark_needed(value);
-      at(value).gradient = options_.target_gradient.defined() ? options_.target_gradient : ones_like(target);
-      require(at(value).gradient.shape() == target.shape() && at(value).gradient.dtype() == target.dtype(),
-              location, "GradientTape::gradient", "target_gradient must be ", name_of(target.dtype()),
-              target.shape().to_string(), ", got ", at(value).gradient.to_string());
+      at(value).gradient =
+          options_.target_gradient.defined() ? options_.target_gradient : ones_like(target);
+      require(at(value).gradient.shape() == target.shape() &&
+                  at(value).gradient.dtype() == target.dtype(),
+              location, "GradientTape::gradient", "target_gradient must be ",
+              name_of(target.dtype()), target.shape().to_string(), ", got ",
+              at(value).gradient.to_string());
     }
     announce_unreachable();
     if (value != KeyIndex::kAbsent) {
@@ -101,7 +108,8 @@ class Backward final : public GradientSink {
       bool depends = false;
       for (std::size_t i = 0; i < record.inputs.size(); ++i)
         depends |= record.inputs[i] != KeyIndex::kAbsent && at(record.inputs[i]).depends;
-      for (std::size_t i = 0; depends && i < record.outputs.size(); ++i) at(record.outputs[i]).depends = true;
+      for (std::size_t i = 0; depends && i < record.outputs.size(); ++i)
+        at(record.outputs[i]).depends = true;
     }
     std::vector<bool> feeds(values_.size(), false);
     feeds[static_cast<std::size_t>(target)] = true;
@@ -109,7 +117,8 @@ class Backward final : public GradientSink {
       const auto& record = tape_.records[r];
       bool needed = false;
       for (std::size_t i = 0; i < record.outputs.size(); ++i)
-        needed |= feeds[static_cast<std::size_t>(record.outputs[i])] && at(record.outputs[i]).depends;
+        needed |=
+            feeds[static_cast<std::size_t>(record.outputs[i])] && at(record.outputs[i]).depends;
       if (!needed) continue;
       needed_[r] = true;
       for (std::size_t i = 0; i < record.inputs.size(); ++i) {
@@ -126,7 +135,8 @@ class Backward final : public GradientSink {
     std::vector<bool> reachable(result_.size(), false);
     for (std::size_t v = 0; v < values_.size() && !reached_.empty(); ++v)
       if (reached_[v])
-        for (std::size_t s = values_[v].source; s != kNoSource; s = aliases_[s]) reachable[s] = true;
+        for (std::size_t s = values_[v].source; s != kNoSource; s = aliases_[s])
+          reachable[s] = true;
     for (std::size_t s = 0; s < result_.size(); ++s)
       if (!reachable[s] && options_.on_ready) options_.on_ready(s, Tensor());
   }
@@ -143,7 +153,8 @@ class Backward final : public GradientSink {
     bool any = false;
     for (std::size_t i = 0; i < dy.size(); ++i) {
       Value& output = at(record.outputs[i]);
-      dy[i] = output.source == kNoSource ? std::exchange(output.gradient, Tensor()) : output.gradient;
+      dy[i] =
+          output.source == kNoSource ? std::exchange(output.gradient, Tensor()) : output.gradient;
       any |= dy[i].defined();
     }
     current_ = &record;
@@ -158,12 +169,14 @@ class Backward final : public GradientSink {
   }
 
   void settle(int input) {
-    ensure(!settled_[static_cast<std::size_t>(input)], current_->op, "gradient rule put input ", input, " twice");
+    ensure(!settled_[static_cast<std::size_t>(input)], current_->op, "gradient rule put input ",
+           input, " twice");
     settled_[static_cast<std::size_t>(input)] = true;
   }
 
   // compute(), whose last op writes to `place` if it can.
-  Tensor computed_at(Buffer place, const Value& value, const std::function<Tensor()>& compute) const {
+  Tensor computed_at(Buffer place, const Value& value,
+                     const std::function<Tensor()>& compute) const {
     if (!place) return compute();
     const Tensor& source = sources_[value.source];
     const Placement placement(std::move(place), source.dtype(), source.num_elements());
@@ -191,8 +204,9 @@ class Backward final : public GradientSink {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target, std::span<const Tensor> sources,
-                                 const GradientOptions& options, bool release, SourceLocation at) {
+std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target,
+                                 std::span<const Tensor> sources, const GradientOptions& options,
+                                 bool release, SourceLocation at) {
   return Backward(tape, sources, options).run(target, release, at);
 }
 

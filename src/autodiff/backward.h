@@ -23,7 +23,9 @@ class ValueList {
     ++size_;
   }
   std::size_t size() const { return size_; }
-  std::int32_t operator[](std::size_t i) const { return i < kInline ? few_[i] : many_[i - kInline]; }
+  std::int32_t operator[](std::size_t i) const {
+    return i < kInline ? few_[i] : many_[i - kInline];
+  }
 
  private:
   static constexpr std::size_t kInline = 4;
@@ -49,9 +51,10 @@ struct TapeRecords {
            GradientRule rule);
 };
 
-// The gradients of `target` with respect to `sources`. With `release`, each rule is destroyed once it
-// ran, and with it the activations it holds.
-std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target, std::span<const Tensor> sources,
-                                 const GradientOptions& options, bool release, SourceLocation at);
+// The gradients of `target` with respect to `sources`. With `release`, each rule is destroyed once
+// it ran, and with it the activations it holds.
+std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target,
+                                 std::span<const Tensor> sources, const GradientOptions& options,
+                                 bool release, SourceLocation at);
 
 }  // namespace lockstep

@@ -16,14 +16,15 @@ namespace lockstep {
 
 class GradientTape::Impl final : public OpRecorder {
  public:
-  explicit Impl(TapeOptions options) : options_(options), outer_(current_recorder()), installed_(this) {}
+  explicit Impl(TapeOptions options)
+      : options_(options), outer_(current_recorder()), installed_(this) {}
 
   bool wants(const Tensor& input) const override {
     return wants_itself(input) || (outer_ && outer_->wants(input));
   }
 
-  void record(const char* op, std::span<const Tensor* const> inputs, std::span<const Tensor> outputs,
-              GradientRule rule) override {
+  void record(const char* op, std::span<const Tensor* const> inputs,
+              std::span<const Tensor> outputs, GradientRule rule) override {
     const bool ours = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
       return input->defined() && wants_itself(*input);
     });
@@ -41,9 +42,10 @@ class GradientTape::Impl final : public OpRecorder {
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options, SourceLocation at) {
     if (used_)
-      throw FailedPrecondition("[GradientTape::gradient] expected one call, got a second one; make the "
-                               "tape with {.persistent = true}",
-                               at);
+      throw FailedPrecondition(
+          "[GradientTape::gradient] expected one call, got a second one; make the "
+          "tape with {.persistent = true}",
+          at);
     const Pause pause(*this);
     used_ = !options_.persistent;
     if (!used_) return run_backward(records_, target, sources, options, false, at);

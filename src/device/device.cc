@@ -26,7 +26,8 @@ std::string Device::to_string() const {
 Device parse_device(std::string_view name, SourceLocation at) {
   const std::size_t colon = name.find(':');
   std::string kind(name.substr(0, colon));
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::transform(kind.begin(), kind.end(), kind.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
   int index = 0;
   bool number = true;
   if (colon != std::string_view::npos) {

@@ -26,11 +26,13 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kMost = std::size_t{1} << 62;  // beyond it sizes could not be rounded up
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Size classes: eight per power of two, so that at most an eighth of a block is unused.
 std::size_t size_class(std::size_t bytes) {
-  if (bytes <= 512) return bytes <= kAlignment ? kAlignment : (bytes + kAlignment - 1) & ~(kAlignment - 1);
+  if (bytes <= 512)
+    return bytes <= kAlignment ? kAlignment : (bytes + kAlignment - 1) & ~(kAlignment - 1);
   const std::size_t step = std::bit_floor(bytes - 1) / 8;
   return (bytes + step - 1) & ~(step - 1);
 }
@@ -39,15 +41,17 @@ void* system_allocate(std::size_t bytes) {
   if (bytes < kHugePage) return std::aligned_alloc(kAlignment, bytes);
   const std::size_t whole_pages = (bytes + kHugePage - 1) & ~(kHugePage - 1);
   void* data = std::aligned_alloc(kHugePage, whole_pages);
-  if (data) madvise(data, whole_pages, MADV_HUGEPAGE);  // first touch is dear; advice may be refused
+  if (data)
+    madvise(data, whole_pages, MADV_HUGEPAGE);  // first touch is dear; advice may be refused
   return data;
 }
 
 }  // namespace
 
 Pool::BlockPtr Pool::allocate(std::size_t bytes) {
-  const std::size_t capacity = size_class(bytes);
   const std::lock_guard lock(mutex_);
+  if (bytes > kMost) exhausted(bytes, "the system");
+  const std::size_t capacity = size_class(bytes);
   if (stats_.limit > 0 && stats_.in_use + static_cast<std::int64_t>(capacity) > stats_.limit)
     exhausted(bytes, "the pool's limit");
   BlockPtr block = nullptr;
@@ -113,25 +117,26 @@ void Pool::set_limit(std::int64_t bytes) {
 }
 
 void Pool::exhausted(std::size_t asked, const char* who) const {
-  throw ResourceExhausted(message("Buffer::allocate", who, " refused memory on ", device_.to_string(),
-                                  ": asked ", asked, " bytes, in use ", stats_.in_use, ", peak ",
-                                  stats_.peak, ", limit ",
-                                  stats_.limit ? std::to_string(stats_.limit) : "none",
-                                  "; use a smaller batch or raise the limit"),
-                          SourceLocation{});
+  throw ResourceExhausted(
+      message("Buffer::allocate", who, " refused memory on ", device_.to_string(), ": asked ",
+              asked, " bytes, in use ", stats_.in_use, ", peak ", stats_.peak, ", limit ",
+              stats_.limit ? std::to_string(stats_.limit) : "none",
+              "; use a smaller batch or raise the limit"),
+      SourceLocation{});
 }
 
 Pool& pool_of(Device device) {
   constexpr int kMaxDevices = 256;
   static auto* const pools = new std::array<std::atomic<Pool*>, kMaxDevices>{};
   static auto* const creation = new std::mutex;
-  ensure(device.is_host(), "pool_of", "no pool for ", device.to_string());
+  ensure(device.is_host(), "pool_of", "no pool for ", device);
   require(device.index >= 0 && device.index < kMaxDevices, SourceLocation{}, "Device",
           "device index must be in [0, ", kMaxDevices, "), got ", device.index);
   std::atomic<Pool*>& slot = (*pools)[static_cast<std::size_t>(device.index)];
   if (Pool* pool = slot.load(std::memory_order_acquire)) return *pool;
   const std::lock_guard lock(*creation);
-  if (!slot.load(std::memory_order_relaxed)) slot.store(new Pool(device), std::memory_order_release);
+  if (!slot.load(std::memory_order_relaxed))
+    slot.store(new Pool(device), std::memory_order_release);
   return *slot.load(std::memory_order_relaxed);
 }
 

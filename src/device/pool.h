@@ -16,7 +16,7 @@ class Pool;
 
 struct detail::BufferBlock {
   std::atomic<int> references{1};
-  Pool* pool = nullptr;            // null: wrapped memory
+  Pool* pool = nullptr;  // null: wrapped memory
   Device device;
   void* data = nullptr;
   std::size_t capacity = 0;        // bytes of the size class
@@ -24,7 +24,8 @@ struct detail::BufferBlock {
 };
 
 // Caching allocator of one device: blocks come back to free lists by size class and are handed out
-// again, so a loop's second step asks nothing of the system. Thread-safe. Pools are never destroyed.
+// again, so a loop's second step asks nothing of the system. Thread-safe. Pools are never
+// destroyed.
 class Pool {
  public:
   using BlockPtr = detail::BufferBlock*;

@@ -15,7 +15,9 @@ thread_local const ContextScope* innermost = nullptr;
 }  // namespace
 
 struct ContextAccess {
-  static const std::shared_ptr<ReplicaGroup>& group(const ContextScope& scope) { return scope.group_; }
+  static const std::shared_ptr<ReplicaGroup>& group(const ContextScope& scope) {
+    return scope.group_;
+  }
   static ReplicaContext* replica(const ContextScope& scope) { return scope.replica_; }
 };
 
@@ -28,7 +30,9 @@ ContextScope::ContextScope(std::shared_ptr<ReplicaGroup> group, ReplicaContext& 
 ContextScope::~ContextScope() { innermost = outer_; }
 
 bool has_strategy() noexcept { return innermost != nullptr; }
-bool in_cross_replica_context() noexcept { return innermost && !ContextAccess::replica(*innermost); }
+bool in_cross_replica_context() noexcept {
+  return innermost && !ContextAccess::replica(*innermost);
+}
 
 const std::shared_ptr<ReplicaGroup>& current_replica_group() noexcept {
   static const std::shared_ptr<ReplicaGroup> none;
@@ -41,9 +45,11 @@ ReplicaContext* get_replica_context() noexcept {
 
 ReplicaContext& require_replica_context(const char* op, SourceLocation at) {
   if (ReplicaContext* context = get_replica_context()) return *context;
-  throw FailedPrecondition(message(op, "expected a replica context, got the cross-replica context of a "
-                                       "scope or merge_call; call it in the function given to Strategy::run"),
-                           at);
+  throw FailedPrecondition(
+      message(op,
+              "expected a replica context, got the cross-replica context of a "
+              "scope or merge_call; call it in the function given to Strategy::run"),
+      at);
 }
 
 }  // namespace lockstep

@@ -13,9 +13,12 @@ namespace {
 
 class ReductionOfOne final : public GradientReduction {
  public:
-  ReductionOfOne(std::size_t num_variables, Tensor skip) : skip_(std::move(skip)), gradients_(num_variables) {}
+  ReductionOfOne(std::size_t num_variables, Tensor skip)
+      : skip_(std::move(skip)), gradients_(num_variables) {}
   Buffer place(std::size_t) override { return {}; }
-  void ready(std::size_t index, const Tensor& gradient) override { gradients_.at(index) = gradient; }
+  void ready(std::size_t index, const Tensor& gradient) override {
+    gradients_.at(index) = gradient;
+  }
   ReducedGradients finish() override { return {std::move(gradients_), std::move(skip_)}; }
 
  private:
@@ -34,11 +37,14 @@ class DefaultContext final : public ReplicaContext {
     return value;
   }
   Tensor all_gather(const Tensor& value, SourceLocation at) override {
-    require(value.rank() >= 1, at, "ReplicaContext::all_gather", "expected rank >= 1, got a scalar");
+    require(value.rank() >= 1, at, "ReplicaContext::all_gather",
+            "expected rank >= 1, got a scalar");
     return value;
   }
   std::optional<Rows> batch_rows() const override { return {}; }
-  void vote_skip(const Tensor& skip) override { skip_ = skip_.defined() ? logical_or(skip_, skip) : skip; }
+  void vote_skip(const Tensor& skip) override {
+    skip_ = skip_.defined() ? logical_or(skip_, skip) : skip;
+  }
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation) override {
     return reduction_of_one(variables.size(), std::exchange(skip_, Tensor()));
@@ -69,7 +75,8 @@ ReplicaContext& default_replica_context() noexcept {
 }
 
 std::unique_ptr<GradientReduction> reduction_of_one(std::size_t num_variables, Tensor skip) {
-  return std::make_unique<ReductionOfOne>(num_variables, skip.defined() ? std::move(skip) : Tensor(false));
+  return std::make_unique<ReductionOfOne>(num_variables,
+                                          skip.defined() ? std::move(skip) : Tensor(false));
 }
 
 }  // namespace lockstep

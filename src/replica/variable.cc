@@ -44,13 +44,15 @@ struct Variable::State {
     return value.with_identity(key, trainable);
   }
   void check_value(const Tensor& value, const char* op, SourceLocation at) const {
-    require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op, "variable '", name,
-            "' is ", name_of(dtype), shape.to_string(), ", got ", value.to_string());
+    require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op,
+            "variable '", name, "' is ", name_of(dtype), shape.to_string(), ", got ",
+            value.to_string());
   }
   void set_all(const Tensor& value) {
     const Lock lock(*this);
     for (std::size_t i = 0; i < components.size(); ++i)
-      components[i].value = identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
+      components[i].value =
+          identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
   }
 };
 
@@ -61,17 +63,19 @@ ReplicaContext* owning_replica(const Variable::State& state, const char* op, Sou
   if (!state.group) return nullptr;
   const auto& current = current_replica_group();
   if (current && current != state.group)
-    throw FailedPrecondition(message(op, "variable '", state.name,
-                                     "' belongs to another strategy than the one whose scope or replica "
-                                     "this is; do not mix strategies"),
-                             at);
+    throw FailedPrecondition(
+        message(op, "variable '", state.name,
+                "' belongs to another strategy than the one whose scope or replica "
+                "this is; do not mix strategies"),
+        at);
   if (current)
     if (ReplicaContext* replica = get_replica_context()) return replica;
   if (state.group->run_active() && !in_cross_replica_context())
-    throw FailedPrecondition(message(op, "variable '", state.name,
-                                     "' was used while a run of its strategy is active, from a thread that "
-                                     "is no replica; use it in the step function, or after run"),
-                             at);
+    throw FailedPrecondition(
+        message(op, "variable '", state.name,
+                "' was used while a run of its strategy is active, from a thread that "
+                "is no replica; use it in the step function, or after run"),
+        at);
   return nullptr;
 }
 
@@ -106,8 +110,10 @@ std::vector<Tensor> all_components(Variable::State& state) {
 }
 
 Tensor read_combined(Variable::State& state, SourceLocation at) {
-  require(state.aggregation != VariableAggregation::none, at, "Variable::read", "variable '", state.name,
-          "' is on_read with aggregation none: outside a replica its components cannot be combined; give it "
+  require(state.aggregation != VariableAggregation::none, at, "Variable::read", "variable '",
+          state.name,
+          "' is on_read with aggregation none: outside a replica its components cannot be "
+          "combined; give it "
           "an aggregation or use local_values()");
   const RecorderScope suspended(nullptr);
   const std::vector<Tensor> parts = all_components(state);
@@ -118,14 +124,19 @@ Tensor read_combined(Variable::State& state, SourceLocation at) {
 }
 
 // What an assignment in a replica writes: the value all replicas agree on, or their own.
-Tensor combined(ReplicaContext& replica, const Variable::State& state, const Tensor& value, SourceLocation at) {
+Tensor combined(ReplicaContext& replica, const Variable::State& state, const Tensor& value,
+                SourceLocation at) {
   if (state.on_read()) return value;
   switch (state.aggregation) {
-    case VariableAggregation::none: return value;
-    case VariableAggregation::sum: return replica.all_reduce(ReduceOp::sum, value, at);
-    case VariableAggregation::mean: return replica.all_reduce(ReduceOp::mean, value, at);
+    case VariableAggregation::none:
+      return value;
+    case VariableAggregation::sum:
+      return replica.all_reduce(ReduceOp::sum, value, at);
+    case VariableAggregation::mean:
+      return replica.all_reduce(ReduceOp::mean, value, at);
     case VariableAggregation::only_first_replica:
-      return replica.all_reduce(ReduceOp::sum, replica.replica_index() == 0 ? value : zeros_like(value), at);
+      return replica.all_reduce(ReduceOp::sum,
+                                replica.replica_index() == 0 ? value : zeros_like(value), at);
   }
   throw InternalError("[Variable] unknown aggregation");
 }
@@ -139,14 +150,17 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
   if (ReplicaContext* replica = owning_replica(state, op, at)) {
     Tensor& component = state.components[component_of(replica)].value;
     const Tensor agreed = combined(*replica, state, value, at);
-    component = state.identified(combine ? combine(component, agreed) : copy_to(agreed, component.device()));
+    component = state.identified(combine ? combine(component, agreed)
+                                         : copy_to(agreed, component.device()));
     return component;
   }
-  const bool divides = state.on_read() && state.aggregation == VariableAggregation::sum && state.group;
+  const bool divides =
+      state.on_read() && state.aggregation == VariableAggregation::sum && state.group;
   require(!(divides && combine), at, op, "variable '", state.name,
           "' is on_read with aggregation sum: outside replicas only assign is defined");
   if (!combine) {
-    state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync())) : value);
+    state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync()))
+                          : value);
   } else {
     const Variable::State::Lock lock(state);
     for (auto& component : state.components)
@@ -165,14 +179,15 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   require(initial.defined(), at, "Variable", "expected an initial value, got an undefined tensor");
   require(options.synchronization != VariableSynchronization::none, at, "Variable",
           "synchronization none is not offered; use automatic, on_write or on_read");
-  require(options.aggregation != VariableAggregation::mean || is_floating(initial.dtype()), at, "Variable",
-          "aggregation mean needs a floating dtype, got ", name_of(initial.dtype()));
+  require(options.aggregation != VariableAggregation::mean || is_floating(initial.dtype()), at,
+          "Variable", "aggregation mean needs a floating dtype, got ", name_of(initial.dtype()));
   const auto& group = current_replica_group();
   if (group && get_replica_context())
-    throw FailedPrecondition(message("Variable", "variable '", options.name,
-                                     "' is made in a replica; make variables in the strategy's scope, "
-                                     "before run"),
-                             at);
+    throw FailedPrecondition(
+        message("Variable", "variable '", options.name,
+                "' is made in a replica; make variables in the strategy's scope, "
+                "before run"),
+        at);
   if (options.synchronization == VariableSynchronization::automatic)
     options.synchronization = VariableSynchronization::on_write;
   state_->name = std::move(options.name);
@@ -184,7 +199,8 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   state_->group = group;
   state_->components.resize(group ? group->local_devices().size() : 1);
   const RecorderScope suspended(nullptr);
-  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial)) : initial);
+  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial))
+                        : initial);
 }
 
 Variable Variable::zeros_like(const Variable& like, std::string name) {
@@ -227,7 +243,8 @@ Tensor Variable::assign_sub(const Tensor& value, SourceLocation at) {
 
 std::vector<Tensor> Variable::local_values(SourceLocation at) const {
   if (state_->group && state_->group->run_active())
-    throw FailedPrecondition(message("Variable::local_values", "a run is active; call it after run"), at);
+    throw FailedPrecondition(
+        message("Variable::local_values", "a run is active; call it after run"), at);
   const State::Lock lock(*state_);
   std::vector<Tensor> values;
   for (const auto& component : state_->components) values.push_back(component.value);
@@ -251,10 +268,11 @@ void Variable::visit_state(StateVisitor& visitor) {
 Tensor Variable::take(SourceLocation at) const {
   const ReplicaContext* replica = owning_replica(*state_, "update", at);
   if (!state_->group && has_strategy())
-    throw FailedPrecondition(message("update", "variable '", state_->name,
-                                     "' was made outside the strategy's scope; make the model and the "
-                                     "optimizer after `auto scope = strategy.scope();`"),
-                             at);
+    throw FailedPrecondition(
+        message("update", "variable '", state_->name,
+                "' was made outside the strategy's scope; make the model and the "
+                "optimizer after `auto scope = strategy.scope();`"),
+        at);
   const State::Lock lock(*state_);
   return std::exchange(state_->components[component_of(replica)].value, Tensor());
 }

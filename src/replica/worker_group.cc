@@ -14,7 +14,8 @@ class SingleWorker final : public WorkerGroup {
   std::vector<std::byte> broadcast(std::string_view, std::vector<std::byte> bytes, int) override {
     return bytes;
   }
-  std::vector<std::vector<std::byte>> all_gather(std::string_view, std::vector<std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(std::string_view,
+                                                 std::vector<std::byte> bytes) override {
     std::vector<std::vector<std::byte>> all;
     all.push_back(std::move(bytes));
     return all;

@@ -31,7 +31,8 @@ void PhaseTimes::stop() {
   running_ = false;
 }
 
-PhaseTimesScope::PhaseTimesScope(PhaseTimes* times) noexcept : previous_(std::exchange(current, times)) {}
+PhaseTimesScope::PhaseTimesScope(PhaseTimes* times) noexcept
+    : previous_(std::exchange(current, times)) {}
 PhaseTimesScope::~PhaseTimesScope() { current = previous_; }
 
 PhaseScope::PhaseScope(Phase phase) : times_(current) {

@@ -46,7 +46,8 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
   require(step != 0, SourceLocation{}, "range", "expected a step other than 0");
   const std::int64_t span = step > 0 ? end - begin + step - 1 : begin - end - step - 1;
   const std::int64_t count = std::max<std::int64_t>(0, span / (step > 0 ? step : -step));
-  Buffer buffer = Buffer::allocate(current_device(), static_cast<std::size_t>(count) * size_of(dtype));
+  Buffer buffer =
+      Buffer::allocate(current_device(), static_cast<std::size_t>(count) * size_of(dtype));
   visit_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < count; ++i)
       static_cast<T*>(buffer.data())[i] = converted<T>(static_cast<double>(begin + i * step));

@@ -8,8 +8,8 @@ namespace lockstep {
 namespace {
 
 void require_rows(const Tensor& x, const char* op) {
-  require(x.rank() >= 1, SourceLocation{}, op, "expected a tensor with rows (rank >= 1), got ",
-          x.to_string(), "; batch the dataset first");
+  require(x.rank() >= 1, SourceLocation{}, op, "expected a tensor with rows (rank >= 1), got ", x,
+          "; batch the dataset first");
 }
 
 std::size_t row_bytes(const Tensor& x) {
@@ -17,8 +17,8 @@ std::size_t row_bytes(const Tensor& x) {
 }
 
 Tensor on_host(const Tensor& like, const Shape& shape) {
-  return Tensor(Buffer::allocate(current_device(),
-                                 static_cast<std::size_t>(shape.num_elements()) * size_of(like.dtype())),
+  return Tensor(Buffer::allocate(current_device(), static_cast<std::size_t>(shape.num_elements()) *
+                                                       size_of(like.dtype())),
                 like.dtype(), shape);
 }
 
@@ -34,11 +34,13 @@ void require_alike(std::span<const Tensor> parts, const char* op, bool whole_sha
     if (!whole_shape) require_rows(x, op);
     return whole_shape ? x.shape() : x.shape().without_axis(0);
   };
+  const DType dtype = parts[0].dtype();
   const Shape expected = row_shape(parts[0]);
-  for (const Tensor& part : parts)
-    require(part.dtype() == parts[0].dtype() && row_shape(part) == expected, SourceLocation{}, op,
-            "expected rows of ", name_of(parts[0].dtype()), expected.to_string(), ", got ",
-            name_of(part.dtype()), row_shape(part).to_string());
+  for (const Tensor& part : parts) {
+    const Shape got = row_shape(part);
+    require(part.dtype() == dtype && got == expected, SourceLocation{}, op, "expected rows of ",
+            name_of(dtype), expected, ", got ", name_of(part.dtype()), got);
+  }
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ RowRange rows_of_part(std::int64_t rows, int parts, int part) {
 Tensor slice_rows(const Tensor& x, RowRange range) {
   require_rows(x, "slice_rows");
   require(0 <= range.begin && range.begin <= range.end && range.end <= x.dim(0), SourceLocation{},
-          "slice_rows", "rows [", range.begin, ", ", range.end, ") are outside ", x.shape().to_string());
+          "slice_rows", "rows [", range.begin, ", ", range.end, ") are outside ", x.shape());
   const std::size_t bytes = row_bytes(x);
   return Tensor(x.buffer().slice(static_cast<std::size_t>(range.begin) * bytes,
                                  static_cast<std::size_t>(range.size()) * bytes),
@@ -62,14 +64,14 @@ Tensor slice_rows(const Tensor& x, RowRange range) {
 Tensor gather_rows(const Tensor& x, std::span<const std::int64_t> indices) {
   require_rows(x, "gather_rows");
   const std::size_t bytes = row_bytes(x);
-  const Tensor result = on_host(x, x.shape().with_dim(0, static_cast<std::int64_t>(indices.size())));
+  const Tensor result =
+      on_host(x, x.shape().with_dim(0, static_cast<std::int64_t>(indices.size())));
   const auto* const from = static_cast<const std::byte*>(x.raw_data());
   const std::int64_t rows = x.dim(0);
   std::byte* to = writable(result);
   for (const std::int64_t index : indices) {
-    if (index < 0 || index >= rows) [[unlikely]]
-      require(false, SourceLocation{}, "gather_rows", "row ", index, " is outside ",
-              x.shape().to_string());
+    require(0 <= index && index < rows, SourceLocation{}, "gather_rows", "row ", index,
+            " is outside ", x.shape());
     copy(to, from + static_cast<std::size_t>(index) * bytes, bytes);
     to += bytes;
   }
@@ -91,7 +93,8 @@ Tensor concat_rows(std::span<const Tensor> parts) {
 
 Tensor stack_rows(std::span<const Tensor> rows) {
   require_alike(rows, "stack_rows", true);
-  const Tensor result = on_host(rows[0], rows[0].shape().with_axis(0, static_cast<std::int64_t>(rows.size())));
+  const Tensor result =
+      on_host(rows[0], rows[0].shape().with_axis(0, static_cast<std::int64_t>(rows.size())));
   std::byte* to = writable(result);
   for (const Tensor& row : rows) {
     copy(to, row.raw_data(), row.bytes());
@@ -105,8 +108,8 @@ std::int64_t common_rows(std::span<const Tensor> leaves, const char* op) {
   for (const Tensor& leaf : leaves) {
     require_rows(leaf, op);
     require(leaf.dim(0) == leaves[0].dim(0), SourceLocation{}, op,
-            "the tensors of a batch must have equally many rows, got ", leaves[0].shape().to_string(),
-            " and ", leaf.shape().to_string());
+            "the tensors of a batch must have equally many rows, got ", leaves[0].shape(), " and ",
+            leaf.shape());
   }
   return leaves[0].dim(0);
 }

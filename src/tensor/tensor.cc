@@ -33,15 +33,15 @@ std::uint64_t new_tensor_key() noexcept {
 Tensor::Tensor(Buffer buffer, DType dtype, Shape shape) {
   const std::size_t needed = static_cast<std::size_t>(shape.num_elements()) * size_of(dtype);
   ensure(buffer.bytes() >= needed, "Tensor", "a buffer of ", buffer.bytes(), " bytes cannot hold ",
-         name_of(dtype), shape.to_string());
+         name_of(dtype), shape);
   node_ = new detail::TensorNode{
       .dtype = dtype, .key = new_tensor_key(), .shape = shape, .buffer = std::move(buffer)};
 }
 
 void Tensor::fill_from(DType dtype, const Shape& shape, const void* data, std::size_t count,
                        SourceLocation at) {
-  require(static_cast<std::size_t>(shape.num_elements()) == count, at, "Tensor", "shape ",
-          shape.to_string(), " needs ", shape.num_elements(), " values, got ", count);
+  require(static_cast<std::size_t>(shape.num_elements()) == count, at, "Tensor", "shape ", shape,
+          " needs ", shape.num_elements(), " values, got ", count);
   Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
   if (count) std::memcpy(buffer.data(), data, count * size_of(dtype));
   *this = Tensor(std::move(buffer), dtype, shape);
@@ -66,8 +66,8 @@ bool Tensor::unique() const {
 }
 
 Tensor Tensor::with_shape(const Shape& shape) const {
-  ensure(shape.num_elements() == num_elements(), "Tensor::with_shape", this->shape().to_string(), " to ",
-         shape.to_string());
+  ensure(shape.num_elements() == num_elements(), "Tensor::with_shape", this->shape(), " to ",
+         shape);
   return Tensor(buffer(), dtype(), shape);
 }
 
@@ -83,8 +83,8 @@ Tensor Tensor::with_identity(std::uint64_t key, bool trainable) const {
 }
 
 const void* Tensor::host_data(DType expected, SourceLocation at) const {
-  require(dtype() == expected, at, "Tensor::data", "expected element type ", name_of(dtype()), ", got ",
-          name_of(expected));
+  require(dtype() == expected, at, "Tensor::data", "expected element type ", name_of(dtype()),
+          ", got ", name_of(expected));
   if (!device().is_host())
     throw Unavailable(message("Tensor::data", "the tensor is on ", device().to_string(),
                               "; copy it to the host first"),
@@ -93,7 +93,7 @@ const void* Tensor::host_data(DType expected, SourceLocation at) const {
 }
 
 std::int64_t Tensor::integer_item(SourceLocation at) const {
-  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape().to_string());
+  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape());
   return visit_dtype(dtype(), [&]<class T>(T) {
     if constexpr (std::is_arithmetic_v<T>)
       return static_cast<std::int64_t>(data<T>(at)[0]);
@@ -103,7 +103,7 @@ std::int64_t Tensor::integer_item(SourceLocation at) const {
 }
 
 double Tensor::floating_item(SourceLocation at) const {
-  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape().to_string());
+  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape());
   return visit_dtype(dtype(), [&]<class T>(T) {
     if constexpr (std::is_arithmetic_v<T>)
       return static_cast<double>(data<T>(at)[0]);

@@ -17,7 +17,8 @@
 namespace lockstep {
 
 struct TapeOptions {
-  // gradient may be called more than once; otherwise the tape lets go of what it recorded as it goes.
+  // gradient may be called more than once; otherwise the tape lets go of what it recorded as it
+  // goes.
   bool persistent = false;
   // Record what is computed from trainable variables without watch().
   bool watch_trainable = true;
@@ -34,10 +35,10 @@ struct GradientOptions {
   std::function<Buffer(std::size_t)> place = {};
 };
 
-// Records the differentiable ops of the thread that made it, from construction on: those that touch a
-// watched tensor, a value read from a trainable variable, or the result of a recorded op. Tapes nest:
-// an outer tape also records what inner tapes compute in gradient(). To be used and destroyed by that
-// thread, innermost first.
+// Records the differentiable ops of the thread that made it, from construction on: those that touch
+// a watched tensor, a value read from a trainable variable, or the result of a recorded op. Tapes
+// nest: an outer tape also records what inner tapes compute in gradient(). To be used and destroyed
+// by that thread, innermost first.
 class [[nodiscard]] LOCKSTEP_EXPORT GradientTape {
  public:
   explicit GradientTape(TapeOptions options = {});
@@ -48,16 +49,18 @@ class [[nodiscard]] LOCKSTEP_EXPORT GradientTape {
   // Record what is computed from this value, too.
   void watch(const Tensor& value);
 
-  // The gradient of `target` (its sum, unless target_gradient is given) with respect to each source;
-  // undefined for a source that the target does not depend on. Throws FailedPrecondition for a second
-  // call on a tape that is not persistent, InvalidArgument when target_gradient does not fit.
+  // The gradient of `target` (its sum, unless target_gradient is given) with respect to each
+  // source; undefined for a source that the target does not depend on. Throws FailedPrecondition
+  // for a second call on a tape that is not persistent, InvalidArgument when target_gradient does
+  // not fit.
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options = {},
                                SourceLocation at = SourceLocation::current());
   // The same for anything that reads as tensors: a list of variables.
   template <std::ranges::input_range R>
     requires std::convertible_to<std::ranges::range_reference_t<R>, Tensor>
-  std::vector<Tensor> gradient(const Tensor& target, const R& sources, const GradientOptions& options = {},
+  std::vector<Tensor> gradient(const Tensor& target, const R& sources,
+                               const GradientOptions& options = {},
                                SourceLocation at = SourceLocation::current()) {
     const std::vector<Tensor> values(std::ranges::begin(sources), std::ranges::end(sources));
     return gradient(target, std::span<const Tensor>(values), options, at);

@@ -5,7 +5,8 @@
 
 namespace lockstep {
 
-// The moment at which a bounded wait gives up. Every blocking call of the library takes or owns one.
+// The moment at which a bounded wait gives up. Every blocking call of the library takes or owns
+// one.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

@@ -14,8 +14,15 @@ namespace lockstep {
 
 // What the caller may do about an Error; each kind has a class of its own below.
 enum class ErrorKind {
-  invalid_argument, failed_precondition, unimplemented, unavailable, peer_error,
-  deadline_exceeded, resource_exhausted, data_loss, internal
+  invalid_argument,
+  failed_precondition,
+  unimplemented,
+  unavailable,
+  peer_error,
+  deadline_exceeded,
+  resource_exhausted,
+  data_loss,
+  internal
 };
 
 // Where in a distributed run an error arose; unset fields do not apply.
@@ -26,8 +33,9 @@ struct ErrorContext {
   std::optional<std::int64_t> step;  // step index
 };
 
-// Base of everything lockstep throws. what() is one text: the call in brackets, what was expected and
-// observed, what to do, then the context and the source location. Copyable; copies share the text.
+// Base of everything lockstep throws. what() is one text: the call in brackets, what was expected
+// and observed, what to do, then the context and the source location. Copyable; copies share the
+// text.
 class LOCKSTEP_EXPORT Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, SourceLocation at, ErrorContext context = {});

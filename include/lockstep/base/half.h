@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // IEEE 754 binary16 and bfloat16 as storage: arithmetic happens in float. Conversion from float
-// rounds to nearest even, keeps infinities and NaNs (quietened), and overflows to infinity; the bits
-// equal those of CUDA's __half and __nv_bfloat16.
+// rounds to nearest even, keeps infinities and NaNs (quietened), and overflows to infinity; the
+// bits equal those of CUDA's __half and __nv_bfloat16.
 struct LOCKSTEP_EXPORT half {
   std::uint16_t bits = 0;
 

@@ -28,10 +28,13 @@ class LOCKSTEP_EXPORT Shape {
   std::int64_t dim(int axis) const;
   // Unchecked extent of axis 0 <= axis < rank().
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
-  std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  std::span<const std::int64_t> dims() const {
+    return {dims_.data(), static_cast<std::size_t>(rank_)};
+  }
   std::int64_t num_elements() const;
 
-  // This shape with the extent of one axis replaced, or one axis removed or inserted (size 1 unless given).
+  // This shape with the extent of one axis replaced, or one axis removed or inserted (size 1 unless
+  // given).
   Shape with_dim(int axis, std::int64_t extent) const;
   Shape without_axis(int axis) const;
   Shape with_axis(int axis, std::int64_t extent = 1) const;

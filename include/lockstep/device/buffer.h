@@ -17,18 +17,20 @@ LOCKSTEP_EXPORT void release(BufferBlock* block) noexcept;
 LOCKSTEP_EXPORT bool sole_reference(const BufferBlock* block) noexcept;
 }  // namespace detail
 
-// A shared range of device memory: a cheap handle. Memory comes from the device's caching pool and goes
-// back to it with the last handle, from whichever thread; it is aligned to 64 bytes and not cleared.
-// Handles may be used from several threads at once; the bytes need the usual care.
+// A shared range of device memory: a cheap handle. Memory comes from the device's caching pool and
+// goes back to it with the last handle, from whichever thread; it is aligned to 64 bytes and not
+// cleared. Handles may be used from several threads at once; the bytes need the usual care.
 class LOCKSTEP_EXPORT Buffer {
  public:
   Buffer() = default;
-  // Throws ResourceExhausted (asked, in use, peak, limit) when the pool's limit or the system refuses.
+  // Throws ResourceExhausted (asked, in use, peak, limit) when the pool's limit or the system
+  // refuses.
   static Buffer allocate(Device device, std::size_t bytes);
   // Memory owned by somebody else; `release` runs with the last handle.
   static Buffer wrap(Device device, void* data, std::size_t bytes, std::function<void()> release);
 
-  Buffer(const Buffer& other) noexcept : block_(other.block_), data_(other.data_), bytes_(other.bytes_) {
+  Buffer(const Buffer& other) noexcept
+      : block_(other.block_), data_(other.data_), bytes_(other.bytes_) {
     if (block_) detail::retain(block_);
   }
   Buffer(Buffer&& other) noexcept

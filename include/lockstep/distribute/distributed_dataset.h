@@ -38,8 +38,8 @@ class LOCKSTEP_EXPORT AnyDistributedIterator {
 
 class LOCKSTEP_EXPORT AnyDistributedDataset {
  public:
-  AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy, const data::AnyDataset& dataset,
-                        SourceLocation at);
+  AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
+                        const data::AnyDataset& dataset, SourceLocation at);
   AnyDistributedIterator iterator() const { return {strategy_, dealt_.iterator()}; }
   std::int64_t cardinality() const { return dealt_.cardinality(); }
   std::string describe() const;
@@ -60,9 +60,9 @@ class DistributedIterator {
   DistributedIterator(detail::AnyDistributedIterator erased, T prototype)
       : erased_(std::move(erased)), prototype_(std::move(prototype)) {}
 
-  // The next step's batch, or nothing once all workers' data has ended: every worker and replica takes the
-  // same number of steps, those without rows get batches of zero rows. Throws FailedPrecondition in a
-  // step function, and what the dataset throws.
+  // The next step's batch, or nothing once all workers' data has ended: every worker and replica
+  // takes the same number of steps, those without rows get batches of zero rows. Throws
+  // FailedPrecondition in a step function, and what the dataset throws.
   std::optional<PerReplica<T>> next() {
     std::optional<detail::DealtBatch> batch = erased_.next();
     if (!batch) return std::nullopt;
@@ -79,8 +79,8 @@ class DistributedIterator {
   T prototype_;
 };
 
-// A dataset of global batches, dealt over the replicas of a strategy. A value; each loop over it is one
-// epoch. See Strategy::distribute_dataset for the rule.
+// A dataset of global batches, dealt over the replicas of a strategy. A value; each loop over it is
+// one epoch. See Strategy::distribute_dataset for the rule.
 template <class T>
 class DistributedDataset {
  public:
@@ -95,7 +95,8 @@ class DistributedDataset {
    public:
     using value_type = PerReplica<T>;
     using difference_type = std::ptrdiff_t;
-    explicit Cursor(DistributedIterator<T> steps) : steps_(std::move(steps)), batch_(steps_.next()) {}
+    explicit Cursor(DistributedIterator<T> steps)
+        : steps_(std::move(steps)), batch_(steps_.next()) {}
     const PerReplica<T>& operator*() const { return *batch_; }
     const PerReplica<T>* operator->() const { return &*batch_; }
     Cursor& operator++() {

@@ -18,12 +18,14 @@
 namespace lockstep {
 
 // What a strategy is made of: a ReplicaGroup (where variables live) that can run a function on each
-// replica and combine tensors over them. Extend lockstep by implementing it and handing it to Strategy.
+// replica and combine tensors over them. Extend lockstep by implementing it and handing it to
+// Strategy.
 class LOCKSTEP_EXPORT StrategyInterface : public ReplicaGroup {
  public:
-  // Calls replica_fn(local_replica) once per local replica, each in its replica context, and returns
-  // when all have returned. `rows` are the rows of the batch, if there is one. The first failure of
-  // any replica releases the others and is thrown. Concurrent calls are served one after the other.
+  // Calls replica_fn(local_replica) once per local replica, each in its replica context, and
+  // returns when all have returned. `rows` are the rows of the batch, if there is one. The first
+  // failure of any replica releases the others and is thrown. Concurrent calls are served one after
+  // the other.
   virtual void run(const std::function<void(int local_replica)>& replica_fn,
                    const std::optional<BatchRows>& rows) = 0;
   // The sum or mean over all replicas of all workers, given this process's components in replica

@@ -23,8 +23,8 @@ struct CommunicationOptions {
 };
 
 struct MirroredOptions {
-  // Device names, one replica each: "CPU:0", "CPU:1", ...; "GPU:*" stands for all GPUs. Empty: all GPUs, or
-  // one logical CPU per available core when there is none.
+  // Device names, one replica each: "CPU:0", "CPU:1", ...; "GPU:*" stands for all GPUs. Empty: all
+  // GPUs, or one logical CPU per available core when there is none.
   std::vector<std::string> devices = {};
   // "GPU:*" with no GPU present uses the CPUs instead of throwing Unavailable.
   bool fallback_to_cpu = false;

@@ -45,8 +45,8 @@ template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
 
-// A way to run one step function on many replicas: a cheap handle; copies are the same strategy. Make one
-// as MirroredStrategy, OneDeviceStrategy or by make_strategy. Four verbs:
+// A way to run one step function on many replicas: a cheap handle; copies are the same strategy.
+// Make one as MirroredStrategy, OneDeviceStrategy or by make_strategy. Four verbs:
 //
 //   scope()               variables made while it is open are mirrored on the replicas
 //   distribute_dataset()  each global batch is dealt over the replicas
@@ -64,33 +64,39 @@ class LOCKSTEP_EXPORT Strategy {
   // Opens the strategy's scope in the calling thread until the returned guard dies. Re-entrant.
   Scope scope(SourceLocation at = SourceLocation::current()) const;
 
-  // The batches of `dataset`, whose batch size is the global one, dealt over the replicas: part k of each
-  // batch goes to global replica k, in order, ceil(rows / replicas) rows each, the last parts short or
-  // empty. Throws InvalidArgument for a dataset that is not batched.
+  // The batches of `dataset`, whose batch size is the global one, dealt over the replicas: part k
+  // of each batch goes to global replica k, in order, ceil(rows / replicas) rows each, the last
+  // parts short or empty. Throws InvalidArgument for a dataset that is not batched.
   template <class T>
   DistributedDataset<T> distribute_dataset(const data::Dataset<T>& dataset,
                                            SourceLocation at = SourceLocation::current()) const {
-    return DistributedDataset<T>(detail::AnyDistributedDataset(implementation_, dataset.erased(), at),
-                                 dataset.prototype());
+    return DistributedDataset<T>(
+        detail::AnyDistributedDataset(implementation_, dataset.erased(), at), dataset.prototype());
   }
 
-  // Calls step(args...) once on every replica, concurrently, and returns what the replicas returned;
-  // an argument that is a PerReplica arrives as the replica's own value, any other as it is. lockstep
-  // objects that the step captures are safe; anything else it captures is shared between threads, which
-  // is why it must be callable as const (ReplicaLocal gives each replica its own). The first exception
-  // of a replica releases the others and is thrown: a lockstep::Error with the replica added, another
-  // type unchanged; the strategy stays usable.
+  // Calls step(args...) once on every replica, concurrently, and returns what the replicas
+  // returned; an argument that is a PerReplica arrives as the replica's own value, any other as it
+  // is. lockstep objects that the step captures are safe; anything else it captures is shared
+  // between threads, which is why it must be callable as const (ReplicaLocal gives each replica its
+  // own). The first exception of a replica releases the others and is thrown: a lockstep::Error
+  // with the replica added, another type unchanged; the strategy stays usable.
   template <class F, class... Args>
   auto run(const F& step, const Args&... args) const {
-    static_assert(std::is_invocable_v<const F&, const typename detail::Local<Args>::type&...>,
-                  "the step function cannot be called with this batch: it must be const (no mutable lambda) "
-                  "and take what the dataset yields");
-    using R = std::remove_cvref_t<std::invoke_result_t<const F&, const typename detail::Local<Args>::type&...>>;
-    static_assert(!std::is_same_v<R, bool>,
-                  "the step function returns bool: return a Tensor, so that the step can be traced");
+    static_assert(
+        std::is_invocable_v<const F&, const typename detail::Local<Args>::type&...>,
+        "the step function cannot be called with this batch: it must be const (no mutable lambda) "
+        "and take what the dataset yields");
+    using R = std::remove_cvref_t<
+        std::invoke_result_t<const F&, const typename detail::Local<Args>::type&...>>;
+    static_assert(
+        !std::is_same_v<R, bool>,
+        "the step function returns bool: return a Tensor, so that the step can be traced");
     if constexpr (std::is_void_v<R>) {
       run_replicas(
-          [&]([[maybe_unused]] int r) { step(detail::local_value(args, static_cast<std::size_t>(r))...); }, rows_of(args...));
+          [&]([[maybe_unused]] int r) {
+            step(detail::local_value(args, static_cast<std::size_t>(r))...);
+          },
+          rows_of(args...));
     } else {
       static_assert(Nest<R>, "the step function must return a nest of tensors, or nothing");
       std::vector<std::optional<R>> results(num_local_replicas());
@@ -108,13 +114,15 @@ class LOCKSTEP_EXPORT Strategy {
     }
   }
 
-  // The sum or mean over all replicas, leaf by leaf; the leaves must have one shape. Obeys the kind:
-  // the sum of a uniform or mirrored value throws InvalidArgument (unless there is one replica), its
-  // mean is the value. Sums follow one tree over replica ids, whatever the topology. The mean of
-  // integers is f64.
+  // The sum or mean over all replicas, leaf by leaf; the leaves must have one shape. Obeys the
+  // kind: the sum of a uniform or mirrored value throws InvalidArgument (unless there is one
+  // replica), its mean is the value. Sums follow one tree over replica ids, whatever the topology.
+  // The mean of integers is f64.
   template <Nest T>
-  T reduce(ReduceOp op, const PerReplica<T>& value, SourceLocation at = SourceLocation::current()) const {
-    return with_leaves(value[0], reduce_leaves(op, flatten_all(value, at), value.kind(), std::nullopt, at));
+  T reduce(ReduceOp op, const PerReplica<T>& value,
+           SourceLocation at = SourceLocation::current()) const {
+    return with_leaves(value[0],
+                       reduce_leaves(op, flatten_all(value, at), value.kind(), std::nullopt, at));
   }
   // The same after reducing each replica's value along `axis`, whose extent may differ between
   // replicas: the mean is over all rows, not a mean of means. Zero rows everywhere: NaN.
@@ -125,10 +133,12 @@ class LOCKSTEP_EXPORT Strategy {
   }
   // A variable: on_write is mirrored (the mean is its value, the sum InvalidArgument), on_read is
   // combined over its components.
-  Tensor reduce(ReduceOp op, const Variable& variable, SourceLocation at = SourceLocation::current()) const;
+  Tensor reduce(ReduceOp op, const Variable& variable,
+                SourceLocation at = SourceLocation::current()) const;
 
   // The components of this process joined along axis 0, in replica order.
-  Tensor gather(const PerReplica<Tensor>& value, SourceLocation at = SourceLocation::current()) const;
+  Tensor gather(const PerReplica<Tensor>& value,
+                SourceLocation at = SourceLocation::current()) const;
 
   int num_replicas_in_sync() const;
   std::size_t num_local_replicas() const;
@@ -145,10 +155,13 @@ class LOCKSTEP_EXPORT Strategy {
   }
 
  private:
-  void run_replicas(const std::function<void(int)>& replica_fn, const std::optional<BatchRows>& rows) const;
-  // Per local replica its leaves; throws InvalidArgument naming path and sizes where structures differ.
+  void run_replicas(const std::function<void(int)>& replica_fn,
+                    const std::optional<BatchRows>& rows) const;
+  // Per local replica its leaves; throws InvalidArgument naming path and sizes where structures
+  // differ.
   template <class T>
-  static std::vector<std::vector<Tensor>> flatten_all(const PerReplica<T>& value, SourceLocation at) {
+  static std::vector<std::vector<Tensor>> flatten_all(const PerReplica<T>& value,
+                                                      SourceLocation at) {
     std::vector<std::vector<Tensor>> leaves;
     for (const T& component : value) leaves.push_back(flatten(component));
     for (std::size_t r = 1; r < leaves.size(); ++r)
@@ -157,10 +170,11 @@ class LOCKSTEP_EXPORT Strategy {
     return leaves;
   }
   [[noreturn]] static void refuse_structures(const std::vector<std::string>& first,
-                                             const std::vector<std::string>& other, std::size_t replica,
-                                             SourceLocation at);
+                                             const std::vector<std::string>& other,
+                                             std::size_t replica, SourceLocation at);
   std::vector<Tensor> reduce_leaves(ReduceOp op, const std::vector<std::vector<Tensor>>& leaves,
-                                    ReplicaKind kind, std::optional<int> axis, SourceLocation at) const;
+                                    ReplicaKind kind, std::optional<int> axis,
+                                    SourceLocation at) const;
   template <class R>
   static ReplicaKind kind_of(const std::vector<R>& values) {
     if (values.size() < 2) return ReplicaKind::per_replica;
@@ -205,19 +219,22 @@ class [[nodiscard]] LOCKSTEP_EXPORT Strategy::Scope {
 // One replica per named device, in one process.
 class LOCKSTEP_EXPORT MirroredStrategy : public Strategy {
  public:
-  // Throws InvalidArgument for names that do not parse or repeat, Unavailable for devices that are not
-  // there.
-  explicit MirroredStrategy(MirroredOptions options = {}, SourceLocation at = SourceLocation::current());
+  // Throws InvalidArgument for names that do not parse or repeat, Unavailable for devices that are
+  // not there.
+  explicit MirroredStrategy(MirroredOptions options = {},
+                            SourceLocation at = SourceLocation::current());
 };
 
 // One replica: the same program without replication.
 class LOCKSTEP_EXPORT OneDeviceStrategy : public Strategy {
  public:
-  explicit OneDeviceStrategy(OneDeviceOptions options = {}, SourceLocation at = SourceLocation::current());
+  explicit OneDeviceStrategy(OneDeviceOptions options = {},
+                             SourceLocation at = SourceLocation::current());
 };
 
-// A strategy chosen at run time: "one_device", "one_device:CPU:1", "mirrored", "mirrored:4" (four logical
-// CPUs), "mirrored:CPU:0,CPU:2". Throws InvalidArgument for another text, naming these.
-LOCKSTEP_EXPORT Strategy make_strategy(std::string_view text, SourceLocation at = SourceLocation::current());
+// A strategy chosen at run time: "one_device", "one_device:CPU:1", "mirrored", "mirrored:4" (four
+// logical CPUs), "mirrored:CPU:0,CPU:2". Throws InvalidArgument for another text, naming these.
+LOCKSTEP_EXPORT Strategy make_strategy(std::string_view text,
+                                       SourceLocation at = SourceLocation::current());
 
 }  // namespace lockstep

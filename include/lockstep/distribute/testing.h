@@ -9,9 +9,9 @@
 
 namespace lockstep::testing {
 
-// Throws InternalError unless every component of each on_write variable has the same bits on all local
-// replicas; the text names the variable, the replica, the index and both values. Not while a run is
-// active.
+// Throws InternalError unless every component of each on_write variable has the same bits on all
+// local replicas; the text names the variable, the replica, the index and both values. Not while a
+// run is active.
 LOCKSTEP_EXPORT void require_equal_replicas(std::span<const Variable> variables,
                                             SourceLocation at = SourceLocation::current());
 

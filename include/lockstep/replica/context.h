@@ -17,8 +17,8 @@ namespace lockstep {
 LOCKSTEP_EXPORT bool in_cross_replica_context() noexcept;
 // A strategy's scope is open or a run of one is active in the calling thread.
 LOCKSTEP_EXPORT bool has_strategy() noexcept;
-// The calling thread's replica context: null in cross-replica context, the default context (replica 0
-// of 1) without a strategy.
+// The calling thread's replica context: null in cross-replica context, the default context (replica
+// 0 of 1) without a strategy.
 LOCKSTEP_EXPORT ReplicaContext* get_replica_context() noexcept;
 // The same; throws FailedPrecondition "[op] ..." in cross-replica context.
 LOCKSTEP_EXPORT ReplicaContext& require_replica_context(const char* op, SourceLocation at);

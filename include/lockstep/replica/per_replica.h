@@ -24,7 +24,8 @@ struct BatchRows {
   std::int64_t global = 0;
 };
 
-// One value per local replica, in replica order: batches going into Strategy::run, results coming out.
+// One value per local replica, in replica order: batches going into Strategy::run, results coming
+// out.
 template <class T>
 class PerReplica {
  public:
@@ -34,8 +35,8 @@ class PerReplica {
 
   std::size_t size() const { return values_.size(); }
   const T& operator[](std::size_t local_replica) const {
-    require(local_replica < values_.size(), SourceLocation{}, "PerReplica", "expected a local replica below ",
-            values_.size(), ", got ", local_replica);
+    require(local_replica < values_.size(), SourceLocation{}, "PerReplica",
+            "expected a local replica below ", values_.size(), ", got ", local_replica);
     return values_[local_replica];
   }
   auto begin() const { return values_.begin(); }

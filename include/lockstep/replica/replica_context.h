@@ -26,25 +26,26 @@ struct ReducedGradients {
   Tensor skip;
 };
 
-// The sum of one step's gradients over all replicas, while they are being computed: `ready` hands over
-// one gradient after the other in any order, full buckets are reduced in the background, and `finish`
-// is the commit point, after which every replica holds the same sums. One reduction at a time per
-// replica; used by the replica's own thread.
+// The sum of one step's gradients over all replicas, while they are being computed: `ready` hands
+// over one gradient after the other in any order, full buckets are reduced in the background, and
+// `finish` is the commit point, after which every replica holds the same sums. One reduction at a
+// time per replica; used by the replica's own thread.
 class LOCKSTEP_EXPORT GradientReduction {
  public:
   virtual ~GradientReduction();
   // Where the gradient of variable `index` is best written; copied there by ready otherwise.
   virtual Buffer place(std::size_t index) = 0;
-  // The local gradient, of the variable's shape and dtype; undefined when the replica did not use the
-  // variable: it then contributes zero. Once per variable.
+  // The local gradient, of the variable's shape and dtype; undefined when the replica did not use
+  // the variable: it then contributes zero. Once per variable.
   virtual void ready(std::size_t index, const Tensor& gradient) = 0;
   // Waits for the sums. Every variable must be ready. Throws what stopped another replica.
   virtual ReducedGradients finish() = 0;
 };
 
 // A step function's view of its replica. The current one comes from get_replica_context(); with no
-// strategy there is a default context of one replica, so that a step function is an ordinary function.
-// Collectives must be called by every replica in the same order; results are equal on all of them.
+// strategy there is a default context of one replica, so that a step function is an ordinary
+// function. Collectives must be called by every replica in the same order; results are equal on all
+// of them.
 class LOCKSTEP_EXPORT ReplicaContext {
  public:
   virtual ~ReplicaContext();
@@ -55,10 +56,12 @@ class LOCKSTEP_EXPORT ReplicaContext {
   // This replica's number among those of its process.
   virtual int local_index() const = 0;
   // replica_index() as an i32 scalar, so that a step that uses it can be traced.
-  Tensor replica_id_in_sync_group() const { return Tensor(static_cast<std::int32_t>(replica_index())); }
+  Tensor replica_id_in_sync_group() const {
+    return Tensor(static_cast<std::int32_t>(replica_index()));
+  }
 
-  // Sum or mean of every replica's value; shapes and dtypes must agree. Differentiable: the gradient
-  // is all_reduce with the same op. Mean of integers throws InvalidArgument.
+  // Sum or mean of every replica's value; shapes and dtypes must agree. Differentiable: the
+  // gradient is all_reduce with the same op. Mean of integers throws InvalidArgument.
   virtual Tensor all_reduce(ReduceOp op, const Tensor& value,
                             SourceLocation at = SourceLocation::current()) = 0;
   // All leaves of a nest; numbers are reduced in their own type.
@@ -89,8 +92,8 @@ class LOCKSTEP_EXPORT ReplicaContext {
   virtual void vote_skip(const Tensor& skip) = 0;
 
   // Starts the reduction of the gradients of `variables`; the same list on every replica.
-  virtual std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
-                                                                      SourceLocation at) = 0;
+  virtual std::unique_ptr<GradientReduction> begin_gradient_reduction(
+      std::span<const Variable> variables, SourceLocation at) = 0;
 
   // Waits for every local replica, then runs `merge` once, in cross-replica context, on replica 0's
   // thread with recording suspended, and returns on all. Called by every replica.

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// The replicas of a strategy as variables see them: how many components a variable has in this process,
-// where they live and where their first value comes from. Implemented by strategies.
+// The replicas of a strategy as variables see them: how many components a variable has in this
+// process, where they live and where their first value comes from. Implemented by strategies.
 class LOCKSTEP_EXPORT ReplicaGroup {
  public:
   virtual ~ReplicaGroup();
@@ -27,8 +27,8 @@ class LOCKSTEP_EXPORT ReplicaGroup {
   virtual Tensor broadcast_initial_value(std::string_view name, Tensor value) = 0;
 };
 
-// The group that variables made by the calling thread belong to: the innermost open scope's, or that of
-// the replica context; null outside.
+// The group that variables made by the calling thread belong to: the innermost open scope's, or
+// that of the replica context; null outside.
 LOCKSTEP_EXPORT const std::shared_ptr<ReplicaGroup>& current_replica_group() noexcept;
 
 }  // namespace lockstep

@@ -9,16 +9,16 @@
 
 namespace lockstep {
 
-// One T per local replica, for what a step function changes and lockstep does not know of: get() in a
-// step gives the replica's own, without locks. Made for a fixed number of local replicas.
+// One T per local replica, for what a step function changes and lockstep does not know of: get() in
+// a step gives the replica's own, without locks. Made for a fixed number of local replicas.
 template <class T>
 class ReplicaLocal {
  public:
   explicit ReplicaLocal(std::size_t num_local_replicas, const T& initial = T())
       : values_(num_local_replicas, Padded{initial}) {}
 
-  // The calling replica's value. Throws FailedPrecondition outside a replica context, InvalidArgument
-  // when made for fewer replicas.
+  // The calling replica's value. Throws FailedPrecondition outside a replica context,
+  // InvalidArgument when made for fewer replicas.
   T& get(SourceLocation at = SourceLocation::current()) const {
     const auto index =
         static_cast<std::size_t>(require_replica_context("ReplicaLocal::get", at).local_index());

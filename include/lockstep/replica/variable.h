@@ -18,8 +18,8 @@ namespace lockstep {
 
 class ReplicaGroup;
 
-// When the components of a variable are brought together: at every assignment in a replica (on_write),
-// or when it is read outside replicas (on_read). `automatic` is on_write.
+// When the components of a variable are brought together: at every assignment in a replica
+// (on_write), or when it is read outside replicas (on_read). `automatic` is on_write.
 enum class VariableSynchronization { automatic, none, on_write, on_read };
 // How the replicas' values are combined then.
 enum class VariableAggregation { none, sum, mean, only_first_replica };
@@ -31,32 +31,38 @@ struct VariableOptions {
   VariableAggregation aggregation = VariableAggregation::none;
 };
 
-// A mutable tensor: a cheap handle to shared state. Made inside Strategy::scope() it is mirrored: one
-// component per replica, equal at the start (evaluated once, the chief's value). Made outside it has a
-// single component. In a replica context reads and assignments concern the replica's own component
-// unless the aggregation says otherwise; each replica's thread may use its component freely.
+// A mutable tensor: a cheap handle to shared state. Made inside Strategy::scope() it is mirrored:
+// one component per replica, equal at the start (evaluated once, the chief's value). Made outside
+// it has a single component. In a replica context reads and assignments concern the replica's own
+// component unless the aggregation says otherwise; each replica's thread may use its component
+// freely.
 //
 //   assign* in a replica     on_write: none - own component only; sum, mean, only_first_replica - a
-//                            collective, all components get the combined value. on_read: own component.
+//                            collective, all components get the combined value. on_read: own
+//                            component.
 //   assign* outside          every component; on_read with sum: assign divides by the number of
 //                            replicas, assign_add and assign_sub throw InvalidArgument.
 //   read in a replica        own component
-//   read outside             on_write: component 0; on_read: combined over all replicas, a collective
+//   read outside             on_write: component 0; on_read: combined over all replicas, a
+//   collective
 //                            across workers; aggregation none throws InvalidArgument.
 //
 // Reading or assigning from a thread that is in no replica while a run is active throws
 // FailedPrecondition, as does use under another strategy.
 class LOCKSTEP_EXPORT Variable {
  public:
-  // Throws InvalidArgument for synchronization none, for mean of a dtype that is not floating, and for
-  // an undefined initial value; FailedPrecondition in a replica context of a strategy.
+  // Throws InvalidArgument for synchronization none, for mean of a dtype that is not floating, and
+  // for an undefined initial value; FailedPrecondition in a replica context of a strategy.
   explicit Variable(Tensor initial, VariableOptions options = {},
                     SourceLocation at = SourceLocation::current());
-  // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not trainable;
-  // legal in any context, without communication.
+  // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not
+  // trainable; legal in any context, without communication.
   static Variable zeros_like(const Variable& like, std::string name);
 
   const std::string& name() const;
+  // Gives it another name: for models that number their layers, before other threads know the
+  // variable.
+  void rename(std::string name);
   DType dtype() const;
   const Shape& shape() const;
   std::int64_t num_elements() const { return shape().num_elements(); }
@@ -100,9 +106,9 @@ class LOCKSTEP_EXPORT Variable {
 };
 
 // Updates several variables at once, in place where nobody else holds their values: f(values) gets
-// this replica's components (component 0 outside replicas: all are updated alike only in a replica) as
-// std::array<Tensor, n>& that it may move from, and leaves the new values there. When f throws, what it
-// left is put back, so an f that moves a value only into ops that succeed loses nothing.
+// this replica's components (component 0 outside replicas: all are updated alike only in a replica)
+// as std::array<Tensor, n>& that it may move from, and leaves the new values there. When f throws,
+// what it left is put back, so an f that moves a value only into ops that succeed loses nothing.
 template <std::size_t n, class F>
 void update_values(const std::array<Variable, n>& variables, F&& f) {
   std::array<Tensor, n> values;

@@ -20,7 +20,8 @@ class LOCKSTEP_EXPORT WorkerGroup {
   bool is_chief() const { return rank() == 0; }
   virtual void barrier(std::string_view name) = 0;
   // Rank `root`'s bytes, on every worker.
-  virtual std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes, int root) = 0;
+  virtual std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes,
+                                           int root) = 0;
   // Everyone's bytes, in rank order.
   virtual std::vector<std::vector<std::byte>> all_gather(std::string_view name,
                                                          std::vector<std::byte> bytes) = 0;

@@ -59,8 +59,9 @@ class [[nodiscard]] LOCKSTEP_EXPORT PhaseScope {
   Phase previous_ = Phase::compute;
 };
 
-// Where the steps of a strategy spent their time: seconds in total over all steps, averaged over the
-// local replicas; total is the caller's wall time from the first step's input to the last step's end.
+// Where the steps of a strategy spent their time: seconds in total over all steps, averaged over
+// the local replicas; total is the caller's wall time from the first step's input to the last
+// step's end.
 struct LOCKSTEP_EXPORT StepReport {
   std::int64_t steps = 0;
   double input = 0, compute = 0, communication = 0, update = 0, total = 0;

@@ -14,7 +14,9 @@ namespace lockstep::telemetry {
 // A number that only grows, counted for the whole process. Thread-safe, one relaxed add per call.
 class LOCKSTEP_EXPORT Counter {
  public:
-  void add(std::int64_t amount = 1) noexcept { value_.fetch_add(amount, std::memory_order_relaxed); }
+  void add(std::int64_t amount = 1) noexcept {
+    value_.fetch_add(amount, std::memory_order_relaxed);
+  }
   std::int64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:

@@ -16,17 +16,23 @@
 namespace lockstep {
 
 // A nest is a structure of tensors: a Tensor, a number, a std::tuple, pair, array, vector, map or
-// optional of nests, an aggregate of up to 16 nests without bases, C arrays or references, or a type
-// with a friend `nest_members(x)` that returns std::tie of its nests. Batches, step results and
-// optimizer state are nests. Leaves are visited in declaration order (maps: in key order).
+// optional of nests, an aggregate of up to 16 nests without bases, C arrays or references, or a
+// type with a friend `nest_members(x)` that returns std::tie of its nests. Batches, step results
+// and optimizer state are nests. Leaves are visited in declaration order (maps: in key order).
 namespace detail {
 
-template <class T> struct IsVector : std::false_type {};
-template <class T> struct IsVector<std::vector<T>> : std::true_type {};
-template <class T> struct IsOptional : std::false_type {};
-template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
-template <class T> struct IsMap : std::false_type {};
-template <class K, class V, class C, class A> struct IsMap<std::map<K, V, C, A>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsMap : std::false_type {};
+template <class K, class V, class C, class A>
+struct IsMap<std::map<K, V, C, A>> : std::true_type {};
 
 template <class T>
 concept TupleLike = requires { std::tuple_size<T>::value; };
@@ -124,8 +130,10 @@ constexpr bool is_nest() {
   } else if constexpr (HasNestMembers<T> || TupleLike<T>) {
     return AllNests<decltype(members_of(std::declval<T&>()))>::value;
   } else if constexpr (std::is_aggregate_v<T> && !std::is_array_v<T>) {
-    // No member found in a type that is not empty: there are some that cannot be made, like references.
-    if constexpr (HasBase<T> || member_count<T>() > kMaxMembers || (member_count<T>() == 0 && !std::is_empty_v<T>))
+    // No member found in a type that is not empty: there are some that cannot be made, like
+    // references.
+    if constexpr (HasBase<T> || member_count<T>() > kMaxMembers ||
+                  (member_count<T>() == 0 && !std::is_empty_v<T>))
       return false;
     else
       return AllNests<decltype(tie_aggregate(std::declval<T&>()))>::value;
@@ -157,7 +165,8 @@ void visit_leaves(T& nest, F&& f) {
   }
 }
 
-// The leaves as tensors; numbers become scalars (bool, i32, f32, f64 as they are, other integers i64).
+// The leaves as tensors; numbers become scalars (bool, i32, f32, f64 as they are, other integers
+// i64).
 template <Nest T>
 std::vector<Tensor> flatten(const T& nest) {
   std::vector<Tensor> leaves;
@@ -199,11 +208,16 @@ void append_paths(const T& nest, const std::string& prefix, std::vector<std::str
     if (nest) append_paths(*nest, prefix, paths);
   } else if constexpr (IsMap<T>::value) {
     for (const auto& [key, element] : nest)
-      append_paths(element, prefix + "[" + [&] {
-        std::ostringstream out;
-        out << key;
-        return std::move(out).str();
-      }() + "]", paths);
+      append_paths(
+          element,
+          prefix + "[" +
+              [&] {
+                std::ostringstream out;
+                out << key;
+                return std::move(out).str();
+              }() +
+              "]",
+          paths);
   } else {
     std::size_t i = 0;
     std::apply(

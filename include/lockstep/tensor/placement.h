@@ -6,9 +6,9 @@
 namespace lockstep {
 
 // Where the next result is to be written: set around the last op of a gradient so that its kernel
-// writes straight into the gradient arena. While a Placement lives, the first result of this dtype and
-// element count that the calling thread allocates takes the place; the owner of the Placement checks
-// taken() and copies where no op did. Placements nest; only the innermost is considered.
+// writes straight into the gradient arena. While a Placement lives, the first result of this dtype
+// and element count that the calling thread allocates takes the place; the owner of the Placement
+// checks taken() and copies where no op did. Placements nest; only the innermost is considered.
 class [[nodiscard]] LOCKSTEP_EXPORT Placement {
  public:
   Placement(Buffer place, DType dtype, std::int64_t num_elements) noexcept;
@@ -27,7 +27,8 @@ class [[nodiscard]] LOCKSTEP_EXPORT Placement {
   Placement* outer_;
 };
 
-// The memory of an op's result: the current placement if it fits, else from current pool of `device`.
+// The memory of an op's result: the current placement if it fits, else from current pool of
+// `device`.
 LOCKSTEP_EXPORT Buffer allocate_result(Device device, DType dtype, const Shape& shape);
 
 }  // namespace lockstep

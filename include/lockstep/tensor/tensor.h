@@ -32,8 +32,8 @@ LOCKSTEP_EXPORT void release(TensorNode* node) noexcept;
 // it for anything but defined() throws InvalidArgument. Distinct handles may be used from several
 // threads at once.
 //
-// key() identifies the value to gradient tapes: copies share it, every op's result has a new one, and
-// what is read from a variable carries the variable's.
+// key() identifies the value to gradient tapes: copies share it, every op's result has a new one,
+// and what is read from a variable carries the variable's.
 class LOCKSTEP_EXPORT Tensor {
  public:
   Tensor() = default;
@@ -78,7 +78,8 @@ class LOCKSTEP_EXPORT Tensor {
   // the tensor is on an accelerator (copy it with to_host first).
   template <Element T>
   std::span<const T> data(SourceLocation at = SourceLocation::current()) const {
-    return {static_cast<const T*>(host_data(dtype_of<T>, at)), static_cast<std::size_t>(num_elements())};
+    return {static_cast<const T*>(host_data(dtype_of<T>, at)),
+            static_cast<std::size_t>(num_elements())};
   }
   template <Element T>
   std::vector<T> to_vector(SourceLocation at = SourceLocation::current()) const {
@@ -106,15 +107,16 @@ class LOCKSTEP_EXPORT Tensor {
   // The same elements under another shape of as many elements, or another key; no copy.
   Tensor with_shape(const Shape& shape) const;
   Tensor with_identity(std::uint64_t key, bool trainable) const;
-  // Neither another handle nor another buffer refers to the value: an op that is given the tensor by
-  // move may write in place.
+  // Neither another handle nor another buffer refers to the value: an op that is given the tensor
+  // by move may write in place.
   bool unique() const;
 
  private:
   const void* host_data(DType expected, SourceLocation at) const;
   std::int64_t integer_item(SourceLocation at) const;
   double floating_item(SourceLocation at) const;
-  void fill_from(DType dtype, const Shape& shape, const void* data, std::size_t count, SourceLocation at);
+  void fill_from(DType dtype, const Shape& shape, const void* data, std::size_t count,
+                 SourceLocation at);
   detail::TensorNode& node() const;
 
   detail::TensorNode* node_ = nullptr;
