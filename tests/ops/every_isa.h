@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <vector>
 
@@ -25,5 +27,16 @@ class IsaGuard {
  private:
   Isa previous_;
 };
+
+// Calls f() under each of them.
+template <class F>
+void under_each_isa(F&& f) {
+  const IsaGuard guard;
+  for (const Isa forced : runnable_isas()) {
+    SCOPED_TRACE(name_of(forced));
+    set_isa(forced);
+    f();
+  }
+}
 
 }  // namespace lockstep::testing

@@ -5,7 +5,7 @@
 #include <lockstep/base/half.h>
 #include <lockstep/ops/threads.h>
 
-#include "ops/each_isa.h"
+#include "ops/every_isa.h"
 #include "support/values.h"
 
 namespace lockstep {

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 #include <lockstep/base/half.h>
 #include <lockstep/ops/cast.h>
+#include <lockstep/ops/elementwise.h>
 #include <lockstep/tensor/factory.h>
 
 #include <limits>
 
-#include "ops/each_isa.h"
-#include "ops/numeric_gradient.h"
+#include "ops/every_isa.h"
 #include "support/errors.h"
+#include "support/gradient_check.h"
 #include "support/values.h"
 
 namespace lockstep {
