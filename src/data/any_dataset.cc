@@ -35,8 +35,8 @@ AnyDataset AnyDataset::from_tensor_slices(Leaves tensors, SourceLocation at) {
   for (const Tensor& tensor : tensors) {
     require(tensor.rank() >= 1, at, kOp, "expected tensors with rows (rank >= 1), got a scalar");
     require(tensor.dim(0) == tensors[0].dim(0), at, kOp,
-            "expected tensors with equally many rows, got ", tensors[0].shape().to_string(),
-            " and ", tensor.shape().to_string());
+            "expected tensors with equally many rows, got ", tensors[0].shape(), " and ",
+            tensor.shape());
   }
   return AnyDataset(make_slices(std::move(tensors)));
 }

@@ -8,12 +8,11 @@ void require_alike(const std::vector<Leaves>& elements, SourceLocation at) {
   const Leaves& first = elements[0];
   for (const Leaves& element : elements)
     for (std::size_t i = 0; i < first.size(); ++i)
-      if (element[i].dtype() != first[i].dtype() || element[i].shape() != first[i].shape())
-          [[unlikely]]
-        require(false, at, "Dataset::batch", "the elements of a batch must be alike, but tensor ",
-                i, " is ", name_of(first[i].dtype()), first[i].shape().to_string(), " in one and ",
-                name_of(element[i].dtype()), element[i].shape().to_string(),
-                " in another; map them to one shape first");
+      require(element[i].dtype() == first[i].dtype() && element[i].shape() == first[i].shape(), at,
+              "Dataset::batch", "the elements of a batch must be alike, but tensor ", i, " is ",
+              name_of(first[i].dtype()), first[i].shape(), " in one and ",
+              name_of(element[i].dtype()), element[i].shape(),
+              " in another; map them to one shape first");
 }
 
 // Elements as the rows of one.

@@ -18,9 +18,8 @@ std::string to_string(const LeafSpec& spec) {
 void require_host_leaves(const Leaves& leaves, const char* op, SourceLocation at) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     require(leaves[i].defined(), at, op, "tensor ", i, " of the element is undefined");
-    if (!leaves[i].device().is_host()) [[unlikely]]
-      require(false, at, op, "tensor ", i, " of the element is on ", leaves[i].device().to_string(),
-              "; datasets hold host tensors: copy it to the host first");
+    require(leaves[i].device().is_host(), at, op, "tensor ", i, " of the element is on ",
+            leaves[i].device(), "; datasets hold host tensors: copy it to the host first");
   }
 }
 

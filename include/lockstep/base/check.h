@@ -20,8 +20,8 @@ void append_part(std::ostream& out, const Part& part) {
 }
 }  // namespace detail
 
-// "[op] " followed by the parts, streamed; shapes, tensors and devices by their to_string(), so that
-// `require` may be given the objects and writes their text only when it throws.
+// "[op] " followed by the parts, streamed; shapes, tensors and devices by their to_string(), so
+// that `require` may be given the objects and writes their text only when it throws.
 template <class... Parts>
 std::string message(std::string_view op, const Parts&... parts) {
   std::ostringstream out;
