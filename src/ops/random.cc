@@ -110,9 +110,10 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceL
       return value < high ? value : std::nextafter(high, low);
     });
   } else {
+    const auto first = static_cast<float>(low), end = static_cast<float>(high);
+    const float below = std::nextafter(end, first);
     fill_floats(y, [=](const PhiloxStream& from, float* values, std::int64_t blocks) {
-      random_kernels().uniform(from, static_cast<float>(low), static_cast<float>(high), values,
-                               blocks);
+      random_kernels().uniform(from, first, end, below, values, blocks);
     });
   }
   return y;

@@ -77,9 +77,8 @@ void words(const PhiloxStream& from, std::uint32_t* y, std::int64_t blocks) {
          (static_cast<float>(static_cast<std::int32_t>(word & 255u)) + 0.5f) * 0x1p-32f;
 }
 
-void uniform(const PhiloxStream& from, float low, float high, float* y, std::int64_t blocks) {
-  // What low + (high - low) u may round up to is brought back below high.
-  const float below = high > low ? high - (high - low) * 0x1p-24f : low;
+void uniform(const PhiloxStream& from, float low, float high, float below, float* y,
+             std::int64_t blocks) {
   const float width = high - low;
   in_batches(from, y, blocks, [=](const Batch& batch, float* __restrict to) {
     for (int i = 0; i < kBatch; ++i)

@@ -16,7 +16,9 @@ struct PhiloxStream {
 // words k and k ^ 1).
 struct RandomKernels {
   void (*words)(const PhiloxStream& from, std::uint32_t* y, std::int64_t blocks);
-  void (*uniform)(const PhiloxStream& from, float low, float high, float* y, std::int64_t blocks);
+  // What rounds up to `high` becomes `below`, the number before it.
+  void (*uniform)(const PhiloxStream& from, float low, float high, float below, float* y,
+                  std::int64_t blocks);
   void (*normal)(const PhiloxStream& from, float mean, float stddev, float* y, std::int64_t blocks);
   void (*truncated_normal)(const PhiloxStream& from, float mean, float stddev, float* y,
                            std::int64_t blocks);

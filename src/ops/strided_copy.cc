@@ -11,8 +11,11 @@ namespace {
 constexpr std::int64_t kSquare = 32;
 
 template <class T>
-void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t n) {
-  if (from_stride == 1) {
+void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
+              std::int64_t n) {
+  if (to_stride != 1) {
+    for (std::int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
+  } else if (from_stride == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
   } else if (from_stride == 0) {
     std::fill_n(to, n, *from);
@@ -56,7 +59,7 @@ void StridedCopy::run_as(const T* from, T* to) const {
   const Axis last = axes_[rank_ - 1];
   // The axis along which the source is contiguous, when that is not the target's innermost.
   int across = -1;
-  if (last.from != 1 && last.from != 0)
+  if (last.from != 1 && last.from != 0 && last.to == 1)
     for (int i = 0; i < rank_ - 1; ++i)
       if (axes_[i].from == 1) across = i;
   std::int64_t index[Shape::kMaxRank] = {};
@@ -64,7 +67,7 @@ void StridedCopy::run_as(const T* from, T* to) const {
     if (across >= 0)
       copy_transposed(from, last.from, to, axes_[across].to, axes_[across].extent, last.extent);
     else
-      copy_row(from, last.from, to, last.extent);
+      copy_row(from, last.from, to, last.to, last.extent);
     int axis = rank_ - 2;
     for (; axis >= 0; --axis) {
       if (axis == across) continue;

@@ -10,7 +10,7 @@ namespace lockstep {
 
 // Copies a box of elements between two layouts in host memory: transpose, broadcast, slice, concat.
 // Axes are added outermost first, with strides in elements; those that both sides walk like one are
-// merged. The target's innermost stride is 1.
+// merged.
 class StridedCopy {
  public:
   void add_axis(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride);
