@@ -68,8 +68,8 @@ void require_concat(const std::vector<Tensor>& parts, int axis, const char* op, 
     bool fits = part.rank() == parts[0].rank();
     for (int i = 0; i < part.rank() && fits; ++i)
       fits = i == axis || part.dim(i) == parts[0].dim(i);
-    require(fits, at, op, "shapes ", parts[0].shape().to_string(), " and ",
-            part.shape().to_string(), " differ in more than axis ", axis);
+    require(fits, at, op, "shapes ", parts[0].shape(), " and ", part.shape(),
+            " differ in more than axis ", axis);
   }
 }
 
@@ -77,7 +77,7 @@ void require_per_axis(const char* op, const Shape& shape, const Extents& a, cons
                       SourceLocation at) {
   const auto rank = static_cast<std::size_t>(shape.rank());
   require(a.size() == rank && b.size() == rank, at, op, "expected ", rank,
-          " numbers each for shape ", shape.to_string(), ", got ", a.size(), " and ", b.size());
+          " numbers each for shape ", shape, ", got ", a.size(), " and ", b.size());
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   for (const Tensor& part : parts) {
     require_defined("stack", "a part", part, at);
     require(part.shape() == parts[0].shape(), at, "stack", "expected tensors of one shape, got ",
-            parts[0].shape().to_string(), " and ", part.shape().to_string());
+            parts[0].shape(), " and ", part.shape());
     expanded.push_back(expand_dims(part, axis, at));
   }
   return concat(expanded, axis, at);
@@ -145,7 +145,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
     total += extent;
   }
   require(total == x.dim(along), at, "split", "the parts' extents add up to ", total, ", but axis ",
-          axis, " of shape ", x.shape().to_string(), " has ", x.dim(along));
+          axis, " of shape ", x.shape(), " has ", x.dim(along));
   std::vector<Tensor> parts;
   std::int64_t begin = 0;
   for (const std::int64_t extent : extents) {
@@ -168,8 +168,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
 std::vector<Tensor> split(const Tensor& x, int parts, int axis, SourceLocation at) {
   require_defined("split", "x", x, at);
   const std::int64_t extent = x.dim(checked_axis("split", axis, x.shape(), at));
-  require(parts > 0 && extent % parts == 0, at, "split", "axis ", axis, " of shape ",
-          x.shape().to_string(), " does not divide into ", parts, " equal parts");
+  require(parts > 0 && extent % parts == 0, at, "split", "axis ", axis, " of shape ", x.shape(),
+          " does not divide into ", parts, " equal parts");
   return split(x, Extents(static_cast<std::size_t>(parts), extent / parts), axis, at);
 }
 
@@ -185,8 +185,7 @@ Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
     const auto i = static_cast<std::size_t>(axis);
     const std::int64_t extent = extents[i] == -1 ? shape[axis] - begin[i] : extents[i];
     require(begin[i] >= 0 && extent >= 0 && begin[i] + extent <= shape[axis], at, "slice", "[",
-            begin[i], ", ", begin[i] + extent, ") is outside axis ", axis, " of shape ",
-            shape.to_string());
+            begin[i], ", ", begin[i] + extent, ") is outside axis ", axis, " of shape ", shape);
     box = box.with_dim(axis, extent);
     after[i] = shape[axis] - begin[i] - extent;
     rows = rows && (axis == 0 || extent == shape[axis]);

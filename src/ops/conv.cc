@@ -18,16 +18,15 @@ void check_channels(const char* op, const Shape& x, const Shape& w, std::int64_t
       x.rank() == 4 && w.rank() == 4, at, op,
       "expected images [batch, height, width, channels] and kernels [height, width, in / groups, "
       "out], got ",
-      x.to_string(), " and ", w.to_string());
+      x, " and ", w);
   require(x[1] > 0 && x[2] > 0 && x[3] > 0 && w[2] > 0 && w[3] > 0, at, op,
-          "expected extents of at least 1 but for the batch, got images ", x.to_string(),
-          " and kernels ", w.to_string());
+          "expected extents of at least 1 but for the batch, got images ", x, " and kernels ", w);
   require(groups >= 1 && x[3] % groups == 0 && w[3] % groups == 0, at, op,
-          "expected groups that divide the channels of images ", x.to_string(), " and kernels ",
-          w.to_string(), ", got ", groups);
+          "expected groups that divide the channels of images ", x, " and kernels ", w, ", got ",
+          groups);
   require(w[2] * groups == x[3], at, op, "expected kernels for ", x[3] / groups,
-          " input channels per group, got images ", x.to_string(), " and kernels ", w.to_string(),
-          " in ", groups, " groups");
+          " input channels per group, got images ", x, " and kernels ", w, " in ", groups,
+          " groups");
 }
 
 // The convolution of images and kernels of these shapes, checked.
@@ -68,7 +67,7 @@ void check_pair(const char* op, const char* a_name, const Tensor& a, const char*
 
 void check_dy(const char* op, const Tensor& dy, const Convolution& conv, SourceLocation at) {
   require(dy.shape() == result_shape(conv), at, op, "expected dy of the convolution's shape ",
-          result_shape(conv).to_string(), ", got ", dy.shape().to_string());
+          result_shape(conv), ", got ", dy.shape());
 }
 
 Conv2dOptions linear(Conv2dOptions options) {
@@ -86,7 +85,7 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   if (bias.defined()) {
     require_same_dtype(kOp, w, bias, at);
     require(bias.shape() == Shape{conv.out_c}, at, kOp, "expected a bias of shape [", conv.out_c,
-            "] for kernels ", w.shape().to_string(), ", got ", bias.shape().to_string());
+            "] for kernels ", w.shape(), ", got ", bias.shape());
   }
   const Device device = common_device(kOp, {&x, &w, &bias}, at);
   const bool relu = options.activation == Activation::relu;

@@ -92,7 +92,7 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
   for (int axis = 0; axis < indices.rank() && fits; ++axis)
     fits = updates.dim(axis) == indices.dim(axis);
   require(fits, at, op, "expected updates whose shape begins with that of the indices, ",
-          indices.shape().to_string(), ", got ", updates.shape().to_string());
+          indices.shape(), ", got ", updates.shape());
   const Device device = common_device(op, {&indices, &updates}, at);
   Tensor y =
       make_result(device, updates.dtype(), joined(Shape{rows}, updates.shape(), indices.rank()));

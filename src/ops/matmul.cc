@@ -44,12 +44,11 @@ Product checked_product(const Tensor& a, const Tensor& b, MatmulOptions options,
   require_same_dtype(kOp, a, b, at);
   require_dtype(is_floating(a.dtype()) || a.dtype() == DType::i32 || a.dtype() == DType::i64, kOp,
                 a, "a floating dtype, i32 or i64", at);
-  const auto shapes = [&] {
-    return a.shape().to_string() + (options.transpose_a ? " transposed" : "") + " and " +
-           b.shape().to_string() + (options.transpose_b ? " transposed" : "");
-  };
+  const char* a_kind = options.transpose_a ? " transposed and " : " and ";
+  const char* b_kind = options.transpose_b ? " transposed" : "";
   require(a.rank() >= 2 && b.rank() >= 2, at, kOp, "expected two tensors of rank 2 or more, got ",
-          shapes(), "; give a vector an axis of extent 1 with reshape()");
+          a.shape(), a_kind, b.shape(), b_kind,
+          "; give a vector an axis of extent 1 with reshape()");
   Product p{.m = a.dim(options.transpose_a ? -1 : -2),
             .n = b.dim(options.transpose_b ? -2 : -1),
             .k = a.dim(options.transpose_a ? -2 : -1),
@@ -58,9 +57,9 @@ Product checked_product(const Tensor& a, const Tensor& b, MatmulOptions options,
             .shape = {}};
   const std::int64_t k_of_b = b.dim(options.transpose_b ? -1 : -2);
   require(p.k == k_of_b, at, kOp, "expected as many columns of a as rows of b, got ", p.k, " and ",
-          k_of_b, " for shapes ", shapes());
+          k_of_b, " for shapes ", a.shape(), a_kind, b.shape(), b_kind);
   require(broadcast_together(p.batch_a, p.batch_b), at, kOp,
-          "the batch axes do not broadcast for shapes ", shapes());
+          "the batch axes do not broadcast for shapes ", a.shape(), a_kind, b.shape(), b_kind);
   const Shape batch = broadcast_shapes(p.batch_a, p.batch_b, kOp);
   p.shape = batch.with_axis(batch.rank(), p.m).with_axis(batch.rank() + 1, p.n);
   return p;
@@ -154,12 +153,11 @@ void check_dense(const Tensor& x, const Tensor& w, const Tensor& bias, SourceLoc
   require_same_dtype(kOp, x, w, at);
   require_dtype(is_floating(x.dtype()), kOp, x, "a floating dtype", at);
   require(x.rank() >= 1 && w.rank() == 2 && x.dim(-1) == w.dim(0), at, kOp,
-          "expected x [.., in] and w [in, out], got ", x.shape().to_string(), " and ",
-          w.shape().to_string());
+          "expected x [.., in] and w [in, out], got ", x.shape(), " and ", w.shape());
   if (!bias.defined()) return;
   require_same_dtype(kOp, w, bias, at);
   require(bias.rank() == 1 && bias.dim(0) == w.dim(1), at, kOp, "expected a bias of shape [",
-          w.dim(1), "] for w ", w.shape().to_string(), ", got ", bias.shape().to_string());
+          w.dim(1), "] for w ", w.shape(), ", got ", bias.shape());
 }
 
 // y [rows, out] = x w + bias, then relu.

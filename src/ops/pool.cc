@@ -27,15 +27,14 @@ Pooling pooling_of(const char* op, const Tensor& x, const Pool2dOptions& options
   require_dtype(is_floating(x.dtype()), op, x, "a floating dtype", at);
   const Shape& shape = x.shape();
   require(shape.rank() == 4, at, op, "expected images [batch, height, width, channels], got ",
-          shape.to_string());
+          shape);
   require(shape[1] > 0 && shape[2] > 0 && shape[3] > 0, at, op,
-          "expected extents of at least 1 but for the batch, got ", shape.to_string());
+          "expected extents of at least 1 but for the batch, got ", shape);
   const auto [h, w] =
       window_extents(op, shape, options.window, options.strides, 1, options.padding, at);
   require(h.before < h.window && h.after < h.window && w.before < w.window && w.after < w.window,
           at, op, "expected less padding than the window of ", h.window, "x", w.window, ", got {",
-          h.before, ", ", h.after, ", ", w.before, ", ", w.after, "} for images ",
-          shape.to_string());
+          h.before, ", ", h.after, ", ", w.before, ", ", w.after, "} for images ", shape);
   return {.op = op,
           .x_shape = shape,
           .y_shape = {shape[0], h.out, w.out, shape[3]},

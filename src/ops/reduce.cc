@@ -29,8 +29,7 @@ struct ReducePlan {
     for (int axis = 0; axis < shape.rank(); ++axis) reduced[axis] = options.axes.empty();
     for (const int named : options.axes) {
       const int axis = checked_axis(op, named, shape, at);
-      require(!reduced[axis], at, op, "axis ", named, " of shape ", shape.to_string(),
-              " is named twice");
+      require(!reduced[axis], at, op, "axis ", named, " of shape ", shape, " is named twice");
       reduced[axis] = true;
     }
     std::int64_t dims[Shape::kMaxRank];
@@ -72,7 +71,7 @@ Tensor extreme(const char* op, Reduction reduction, const Tensor& x, const Reduc
   require_dtype(x.dtype() != DType::boolean, op, x, "a floating or integer dtype", at);
   const ReducePlan plan(op, x.shape(), options, at);
   require(plan.count > 0 || plan.result.num_elements() == 0, at, op, "of no elements, for shape ",
-          x.shape().to_string(), ", is not defined; expected at least one");
+          x.shape(), ", is not defined; expected at least one");
   Tensor y = reduced(op, reduction, x, plan, at);
   if (is_floating(x.dtype()))
     record(op, {&x}, y, [x, y, plan](const Tensor& dy, GradientSink& sink) {
@@ -146,8 +145,8 @@ Tensor argmax(const Tensor& x, int axis, SourceLocation at) {
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < along; ++i) outer *= shape[i];
   for (int i = along + 1; i < shape.rank(); ++i) inner *= shape[i];
-  require(shape[along] > 0 || outer * inner == 0, at, "argmax", "axis ", axis, " of shape ",
-          shape.to_string(), " is empty; expected at least one element");
+  require(shape[along] > 0 || outer * inner == 0, at, "argmax", "axis ", axis, " of shape ", shape,
+          " is empty; expected at least one element");
   Tensor y = make_result(device, DType::i64, shape.without_axis(along));
   cpu::argmax(x.dtype(), x.raw_data(), write<std::int64_t>(y), outer, shape[along], inner);
   return y;
@@ -165,8 +164,7 @@ Tensor sum_to_shape(const Tensor& x, const Shape& shape, SourceLocation at) {
     fits = own == wide[axis] || own == 1;
     if (own != wide[axis] || axis < added) options.axes.push_back(axis);
   }
-  require(fits, at, "sum_to_shape", "shape ", shape.to_string(), " does not broadcast to ",
-          wide.to_string());
+  require(fits, at, "sum_to_shape", "shape ", shape, " does not broadcast to ", wide);
   if (options.axes.empty()) return reshape(x, shape);
   return reshape(sum(x, options, at), shape);
 }

@@ -31,22 +31,21 @@ inline void require_defined(const char* op, const char* what, const Tensor& x, S
 inline void require_same_dtype(const char* op, const Tensor& a, const Tensor& b,
                                SourceLocation at) {
   require(a.dtype() == b.dtype(), at, op, "expected two tensors of one dtype, got ",
-          name_of(a.dtype()), a.shape().to_string(), " and ", name_of(b.dtype()),
-          b.shape().to_string(), "; convert one with cast()");
+          name_of(a.dtype()), a.shape(), " and ", name_of(b.dtype()), b.shape(),
+          "; convert one with cast()");
 }
 
 // Throws InvalidArgument that names the dtype unless `ok`; `expected` reads "f32 or f64".
 inline void require_dtype(bool ok, const char* op, const Tensor& x, const char* expected,
                           SourceLocation at) {
-  require(ok, at, op, "expected a tensor of ", expected, ", got ", name_of(x.dtype()),
-          x.shape().to_string());
+  require(ok, at, op, "expected a tensor of ", expected, ", got ", name_of(x.dtype()), x.shape());
 }
 
 // `axis` of a tensor of `rank`, counted from the front. Throws InvalidArgument out of range.
 inline int checked_axis(const char* op, int axis, const Shape& shape, SourceLocation at) {
   const int rank = shape.rank();
-  require(axis >= -rank && axis < rank, at, op, "axis ", axis, " is out of range for shape ",
-          shape.to_string(), "; expected ", -rank, " to ", rank - 1);
+  require(axis >= -rank && axis < rank, at, op, "axis ", axis, " is out of range for shape ", shape,
+          "; expected ", -rank, " to ", rank - 1);
   return axis < 0 ? axis + rank : axis;
 }
 

@@ -35,9 +35,8 @@ std::string text(std::initializer_list<std::int64_t> extents) {
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLocation at) {
   require_defined("reshape", "x", x, at);
-  require(x.num_elements() == shape.num_elements(), at, "reshape", "shape ", x.shape().to_string(),
-          " has ", x.num_elements(), " elements, ", shape.to_string(), " has ",
-          shape.num_elements());
+  require(x.num_elements() == shape.num_elements(), at, "reshape", "shape ", x.shape(), " has ",
+          x.num_elements(), " elements, ", shape, " has ", shape.num_elements());
   return view("reshape", x, shape);
 }
 
@@ -62,9 +61,8 @@ Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> extents, Sou
     ++rank;
   }
   if (open) {
-    require(known > 0 && x.num_elements() % known == 0, at, "reshape", "shape ",
-            x.shape().to_string(), " of ", x.num_elements(), " elements does not divide into ",
-            text(extents));
+    require(known > 0 && x.num_elements() % known == 0, at, "reshape", "shape ", x.shape(), " of ",
+            x.num_elements(), " elements does not divide into ", text(extents));
     *open = x.num_elements() / known;
   }
   return reshape(x, Shape(Dims(dims, rank)), at);
@@ -75,8 +73,7 @@ Tensor expand_dims(const Tensor& x, int axis, SourceLocation at) {
   const int rank = x.rank() + 1;
   require(rank <= Shape::kMaxRank, at, "expand_dims", "rank is at the limit of ", Shape::kMaxRank);
   require(axis >= -rank && axis < rank, at, "expand_dims", "axis ", axis,
-          " is out of range for shape ", x.shape().to_string(), "; expected ", -rank, " to ",
-          rank - 1);
+          " is out of range for shape ", x.shape(), "; expected ", -rank, " to ", rank - 1);
   return view("expand_dims", x, x.shape().with_axis(axis));
 }
 
@@ -87,8 +84,8 @@ Tensor squeeze(const Tensor& x, const std::vector<int>& axes, SourceLocation at)
   for (int axis = 0; axis < shape.rank(); ++axis) removed[axis] = axes.empty() && shape[axis] == 1;
   for (const int named : axes) {
     const int axis = checked_axis("squeeze", named, shape, at);
-    require(shape[axis] == 1, at, "squeeze", "axis ", named, " of shape ", shape.to_string(),
-            " has extent ", shape[axis], "; expected 1");
+    require(shape[axis] == 1, at, "squeeze", "axis ", named, " of shape ", shape, " has extent ",
+            shape[axis], "; expected 1");
     removed[axis] = true;
   }
   std::int64_t dims[Shape::kMaxRank];
@@ -119,7 +116,7 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
   const Shape& shape = x.shape();
   const int rank = shape.rank();
   require(permutation.empty() || static_cast<int>(permutation.size()) == rank, at, "transpose",
-          "expected a permutation of ", rank, " axes for shape ", shape.to_string(), ", got ",
+          "expected a permutation of ", rank, " axes for shape ", shape, ", got ",
           permutation.size());
   std::int64_t dims[Shape::kMaxRank];
   int from[Shape::kMaxRank];
@@ -153,8 +150,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, SourceLocation at) {
   bool fits = added >= 0;
   for (int axis = 0; axis < own.rank() && fits; ++axis)
     fits = own[axis] == 1 || own[axis] == shape[axis + added];
-  require(fits, at, "broadcast_to", "shape ", own.to_string(), " does not broadcast to ",
-          shape.to_string());
+  require(fits, at, "broadcast_to", "shape ", own, " does not broadcast to ", shape);
   Tensor y = make_result(device, x.dtype(), shape);
   const Strides from(own), to(shape);
   StridedCopy copy;

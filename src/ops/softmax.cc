@@ -112,8 +112,7 @@ void check_logits(const char* op, const Tensor& labels, const Tensor& logits, So
   require_defined(op, "logits", logits, at);
   require_dtype(is_floating(logits.dtype()), op, logits, "a floating dtype as logits", at);
   require(logits.rank() >= 1 && logits.dim(-1) > 0, at, op,
-          "expected logits of shape [.., classes] with 1 class or more, got ",
-          logits.shape().to_string());
+          "expected logits of shape [.., classes] with 1 class or more, got ", logits.shape());
 }
 
 // The label of a row, whichever integer type it has.
@@ -126,14 +125,14 @@ void check_labels(const char* op, const Tensor& labels, const Tensor& logits, So
   require_dtype(labels.dtype() == DType::i32 || labels.dtype() == DType::i64, op, labels,
                 "i32 or i64 as labels", at);
   require(labels.shape() == logits.shape().without_axis(-1), at, op,
-          "expected labels [..] for logits [.., classes], got ", labels.shape().to_string(),
-          " and ", logits.shape().to_string());
+          "expected labels [..] for logits [.., classes], got ", labels.shape(), " and ",
+          logits.shape());
   const Rows size = rows_of(logits);
   for (std::int64_t row = 0; row < size.rows; ++row) {
     const std::int64_t label = label_at(labels, row);
     require(label >= 0 && label < size.classes, at, op, "label ", label, " of row ", row,
             " is outside 0 <= label < ", size.classes, ", the class count of logits ",
-            logits.shape().to_string());
+            logits.shape());
   }
 }
 
@@ -243,7 +242,7 @@ Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceL
   check_logits(kOp, labels, logits, at);
   require_same_dtype(kOp, labels, logits, at);
   require(labels.shape() == logits.shape(), at, kOp, "expected labels of the logits' shape, got ",
-          labels.shape().to_string(), " and ", logits.shape().to_string());
+          labels.shape(), " and ", logits.shape());
   common_device(kOp, {&labels, &logits}, at);
   const auto [loss, probabilities] =
       losses(kOp, labels, logits, true, recording({&labels, &logits}));

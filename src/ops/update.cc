@@ -25,8 +25,7 @@ const UpdateKernels<T>& kernels() {
 
 double scalar(const char* op, const char* what, const Tensor& x, SourceLocation at) {
   require_defined(op, what, x, at);
-  require(x.num_elements() == 1, at, op, what, " must be a scalar, got shape ",
-          x.shape().to_string());
+  require(x.num_elements() == 1, at, op, what, " must be a scalar, got shape ", x.shape());
   return x.item<double>(at);
 }
 
@@ -38,8 +37,8 @@ void require_state(const char* op, const char* what, const Tensor& x, const Tens
                    SourceLocation at) {
   require_defined(op, what, x, at);
   require(x.dtype() == weights.dtype() && x.shape() == weights.shape(), at, op, what, " must be ",
-          name_of(weights.dtype()), weights.shape().to_string(), " as the weights are, got ",
-          name_of(x.dtype()), x.shape().to_string());
+          name_of(weights.dtype()), weights.shape(), " as the weights are, got ",
+          name_of(x.dtype()), x.shape());
 }
 
 void require_weights(const char* op, const Tensor& weights, const Tensor& gradient,

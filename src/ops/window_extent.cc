@@ -42,7 +42,7 @@ WindowExtents window_extents(const char* op, const Shape& shape, Size2d window, 
   slide(extents.width, padding.kind(), padding.left(), padding.right());
   require(extents.height.out > 0 && extents.width.out > 0, at, op, "a window that covers ",
           extents.height.span(), "x", extents.width.span(), " does not fit into images of shape ",
-          shape.to_string(), "; pad them or use a smaller one");
+          shape, "; pad them or use a smaller one");
   return extents;
 }
 
