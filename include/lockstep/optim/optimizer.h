@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/autodiff/tape.h>
+#include <lockstep/optim/clip.h>
+#include <lockstep/optim/schedule.h>
+#include <lockstep/replica/replica_context.h>
+#include <lockstep/replica/variable.h>
+
+#include <atomic>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::optim {
+
+struct ApplyOptions {
+  // Sum the gradients over the replicas first. Without, each replica applies its own gradients to
+  // its own components, which drift apart.
+  bool aggregate = true;
+};
+
+// Updates variables from gradients, in place. Made in the strategy's scope, like the model, and
+// used by all replicas at the same time: its state (step counts, learning rate, slots) is
+// variables, of which each replica updates its own components.
+//
+// One step is: gradients of all replicas are summed, which is the commit point; then, unless a
+// replica voted to skip the step, they are clipped and every variable is updated once, alike on all
+// replicas. Nothing changes before the commit point, so a replica that fails leaves all weights as
+// they were. A variable that no replica used keeps its value and slots; where only some used it the
+// others contribute zero. As gradients are summed, losses are to be divided by the global batch
+// (nn::compute_average_loss).
+class LOCKSTEP_EXPORT Optimizer {
+ public:
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // One step down the gradient of `loss`, recorded by `tape` (a vector counts as the sum of its
+  // elements). Gradients are summed over the replicas while the tape still computes others. Called
+  // by every replica with the same variables, in the step function. The tape is used up unless it
+  // is persistent, in which case the update copies the weights that its records hold.
+  //
+  // Throws FailedPrecondition outside the step function or for an optimizer or variable of another
+  // scope, InvalidArgument when no variable has a gradient on any replica or none was given.
+  void minimize(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
+                SourceLocation at = SourceLocation::current());
+  void minimize(const Tensor& loss, std::initializer_list<Variable> variables, GradientTape& tape,
+                SourceLocation at = SourceLocation::current()) {
+    minimize(loss, std::span(variables.begin(), variables.size()), tape, at);
+  }
+
+  // The long form: one step with this replica's gradients, in the variables' order, undefined where
+  // there is none. As minimize; throws InvalidArgument also when counts, shapes or dtypes differ.
+  void apply_gradients(std::span<const Tensor> gradients, std::span<const Variable> variables,
+                       ApplyOptions options = {}, SourceLocation at = SourceLocation::current());
+  void apply_gradients(std::initializer_list<Tensor> gradients,
+                       std::initializer_list<Variable> variables, ApplyOptions options = {},
+                       SourceLocation at = SourceLocation::current()) {
+    apply_gradients(std::span(gradients.begin(), gradients.size()),
+                    std::span(variables.begin(), variables.size()), options, at);
+  }
+
+  // Makes the slots of these variables, which otherwise appear with their first update; for
+  // restoring.
+  void build(std::span<const Variable> variables);
+  // A slot of a variable, "velocity" for example. Throws InvalidArgument when there is none.
+  Variable slot(const Variable& variable, std::string_view name,
+                SourceLocation at = SourceLocation::current()) const;
+
+  // i64 scalars: updates applied, and steps including those that were skipped.
+  const Variable& iterations() const { return iterations_; }
+  const Variable& steps_attempted() const { return steps_attempted_; }
+  // The rate of the next update, a scalar.
+  Tensor learning_rate() const;
+  // Replaces a rate that is a number; outside replicas on all of them. Throws FailedPrecondition
+  // when a schedule decides.
+  void set_learning_rate(double rate, SourceLocation at = SourceLocation::current());
+
+  // Counts, rate and the slots there are.
+  void visit_state(StateVisitor& visitor);
+
+ protected:
+  // What one update of one variable is made of. The scalars are the same for all variables of a
+  // step.
+  struct Update {
+    const Variable& variable;
+    std::span<const Variable> slots;  // in the order of slot_names
+    const Tensor& gradient;
+    const Tensor& gradient_scale;  // to multiply the gradient with; undefined: 1
+    const Tensor& learning_rate;
+    const Tensor& step;  // i64: 1 at the first update
+  };
+  // Throws InvalidArgument for a negative rate or more than one kind of clipping.
+  Optimizer(const LearningRate& rate, const Clip& clip, std::vector<std::string> slot_names,
+            SourceLocation at);
+  // Changes the variable's and slots' components of the calling replica. Thread-safe.
+  virtual void update(const Update& update) const = 0;
+
+ private:
+  class Slots;
+  ReplicaContext& replica(const char* op, std::span<const Variable> variables,
+                          SourceLocation at) const;
+  static ReducedGradients committed(GradientReduction& reduction);
+  void step(const char* op, std::span<const Variable> variables, ReducedGradients reduced,
+            SourceLocation at);
+  void check_used(const char* op, std::span<const Variable> variables,
+                  std::span<const Tensor> gradients, SourceLocation at);
+
+  const Clip clip_;
+  const std::optional<Schedule> schedule_;
+  std::optional<Variable> rate_;  // when there is no schedule
+  Variable iterations_;
+  Variable steps_attempted_;
+  const std::unique_ptr<Slots> slots_;
+  std::atomic<bool> warned_{false};  // of a variable without gradient
+};
+
+}  // namespace lockstep::optim

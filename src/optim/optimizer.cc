@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/base/log.h>
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
+#include <lockstep/optim/optimizer.h>
+#include <lockstep/replica/context.h>
+#include <lockstep/telemetry/step_timer.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "optim/clip_scale.h"
+#include "optim/slots.h"
+
+namespace lockstep::optim {
+namespace {
+
+Variable counter(const char* name) {
+  return Variable(Tensor(std::int64_t{0}), {.name = name, .trainable = false});
+}
+
+std::optional<Schedule> schedule_of(const LearningRate& rate) {
+  return rate.schedule() ? std::optional(*rate.schedule()) : std::nullopt;
+}
+
+// One limit of gradients at most, and none negative.
+Clip checked(const Clip& clip, SourceLocation at) {
+  const double limits[] = {clip.value, clip.norm, clip.global_norm};
+  const auto none_negative =
+      std::all_of(std::begin(limits), std::end(limits), [](double x) { return x >= 0; });
+  require(
+      none_negative &&
+          std::count_if(std::begin(limits), std::end(limits), [](double x) { return x > 0; }) <= 1,
+      at, "Optimizer", "expected at most one kind of clipping, and no negative limit, got value ",
+      clip.value, ", norm ", clip.norm, ", global_norm ", clip.global_norm);
+  return clip;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const LearningRate& rate, const Clip& clip,
+                     std::vector<std::string> slot_names, SourceLocation at)
+    : clip_(checked(clip, at)),
+      schedule_(schedule_of(rate)),
+      iterations_(counter("iterations")),
+      steps_attempted_(counter("steps_attempted")),
+      slots_(std::make_unique<Slots>(std::move(slot_names))) {
+  if (const double* number = rate.number()) {
+    require(*number >= 0, at, "Optimizer", "expected a learning rate of 0 or more, got ", *number);
+    rate_ = Variable(Tensor(*number), {.name = "learning_rate", .trainable = false}, at);
+  }
+}
+
+Optimizer::~Optimizer() = default;
+
+// The calling thread's replica, if it is one of those that the optimizer and the variables belong
+// to.
+ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> variables,
+                                   SourceLocation at) const {
+  const auto& group = current_replica_group();
+  ReplicaContext* const replica = get_replica_context();
+  const auto refuse = [&](const auto&... parts) {
+    throw FailedPrecondition(message(op, parts...), at);
+  };
+  if (!replica || (!group && iterations_.group()))
+    refuse("expected a replica context; call it in the function given to Strategy::run");
+  if (iterations_.group() != group)
+    refuse(
+        "the optimizer was made outside the scope of the strategy that runs this step; make it "
+        "after "
+        "`auto scope = strategy.scope();`");
+  for (const Variable& variable : variables)
+    if (variable.group() != group)
+      refuse("variable '", variable.name(),
+             "' was made outside the scope of the strategy that runs this "
+             "step; make the model after `auto scope = strategy.scope();`");
+  require(!variables.empty(), at, op, "expected variables to update, got none");
+  return *replica;
+}
+
+void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables,
+                         GradientTape& tape, SourceLocation at) {
+  constexpr const char* kOp = "Optimizer::minimize";
+  const auto reduction = replica(kOp, variables, at).begin_gradient_reduction(variables, at);
+  // Local to this statement, as is what it returns: neither may hold weights or the arena any
+  // longer.
+  tape.gradient(
+      loss, variables,
+      {.target_gradient = {},
+       .on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
+       .place = [&](std::size_t i) { return reduction->place(i); }},
+      at);
+  step(kOp, variables, committed(*reduction), at);
+}
+
+void Optimizer::apply_gradients(std::span<const Tensor> gradients,
+                                std::span<const Variable> variables, ApplyOptions options,
+                                SourceLocation at) {
+  constexpr const char* kOp = "Optimizer::apply_gradients";
+  ReplicaContext& context = replica(kOp, variables, at);
+  require(gradients.size() == variables.size(), at, kOp, "expected one gradient per variable, got ",
+          gradients.size(), " gradients and ", variables.size(), " variables");
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    require(!gradients[i].defined() || (gradients[i].shape() == variables[i].shape() &&
+                                        gradients[i].dtype() == variables[i].dtype()),
+            at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
+            name_of(variables[i].dtype()), variables[i].shape().to_string(), ", got ",
+            gradients[i].to_string());
+  if (!options.aggregate) {
+    step(kOp, variables, {{gradients.begin(), gradients.end()}, Tensor(false)}, at);
+    return;
+  }
+  const auto reduction = context.begin_gradient_reduction(variables, at);
+  for (std::size_t i = 0; i < gradients.size(); ++i) reduction->ready(i, gradients[i]);
+  step(kOp, variables, committed(*reduction), at);
+}
+
+ReducedGradients Optimizer::committed(GradientReduction& reduction) {
+  const telemetry::PhaseScope phase(telemetry::Phase::communication);
+  return reduction.finish();
+}
+
+void Optimizer::step(const char* op, std::span<const Variable> variables, ReducedGradients reduced,
+                     SourceLocation at) {
+  const telemetry::PhaseScope phase(telemetry::Phase::update);
+  const RecorderScope suspended(nullptr);
+  check_used(op, variables, reduced.gradients, at);
+  steps_attempted_.assign_add(Tensor(std::int64_t{1}));
+  if (reduced.skip.item<bool>()) return;
+  const Tensor rate = learning_rate();
+  const Tensor number = iterations_.read() + 1;
+  const auto slots = slots_->of(variables);
+  Tensor scale;
+  if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    Tensor& gradient = reduced.gradients[i];
+    if (!gradient.defined()) continue;
+    if (clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
+    if (clip_.value > 0) gradient = clamp(gradient, -clip_.value, clip_.value);
+    update({variables[i], slots[i], gradient, scale, rate, number});
+  }
+  iterations_.assign(number);
+}
+
+// Some variable is used on some replica; warns once about those that are not.
+void Optimizer::check_used(const char* op, std::span<const Variable> variables,
+                           std::span<const Tensor> gradients, SourceLocation at) {
+  const auto unused = std::find_if(gradients.begin(), gradients.end(),
+                                   [](const Tensor& g) { return !g.defined(); });
+  if (unused == gradients.end()) return;
+  require(
+      std::any_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); }),
+      at, op,
+      "no variable has a gradient on any replica; compute the loss from the variables while the "
+      "tape "
+      "records");
+  if (warned_.exchange(true)) return;
+  logging::warning(message(op, "variable '",
+                           variables[static_cast<std::size_t>(unused - gradients.begin())].name(),
+                           "' has no gradient on any replica and keeps its value"));
+}
+
+void Optimizer::build(std::span<const Variable> variables) { slots_->of(variables); }
+
+Variable Optimizer::slot(const Variable& variable, std::string_view name, SourceLocation at) const {
+  const Variable* const slot = slots_->find(variable, name);
+  require(slot, at, "Optimizer::slot", "variable '", variable.name(), "' has no slot '", name,
+          "'; slots appear with the first update, or by build()");
+  return *slot;
+}
+
+Tensor Optimizer::learning_rate() const {
+  if (!schedule_) return rate_->read();
+  Tensor rate = (*schedule_)(iterations_.read());
+  require(rate.defined() && rate.num_elements() == 1 && is_floating(rate.dtype()), SourceLocation{},
+          "Optimizer", "expected a schedule that gives a floating scalar, got ", rate.to_string());
+  return rate;
+}
+
+void Optimizer::set_learning_rate(double rate, SourceLocation at) {
+  if (schedule_)
+    throw FailedPrecondition("[Optimizer::set_learning_rate] a schedule decides the learning rate",
+                             at);
+  require(rate >= 0, at, "Optimizer::set_learning_rate", "expected 0 or more, got ", rate);
+  rate_->assign(Tensor(rate), at);
+}
+
+void Optimizer::visit_state(StateVisitor& visitor) {
+  iterations_.visit_state(visitor);
+  steps_attempted_.visit_state(visitor);
+  if (rate_) rate_->visit_state(visitor);
+  slots_->visit_state(visitor);
+}
+
+}  // namespace lockstep::optim
