@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EXPECT: a batch is a nest
+// EXPECT: T must be a nest of tensors
 #include <lockstep/lockstep.h>
 namespace ls = lockstep;
 
@@ -11,7 +11,4 @@ class Example {
   ls::Tensor image_, label_;
 };
 
-void train(ls::Strategy& strategy, const Example& example) {
-  auto step = [](const Example& batch) { return batch.image(); };
-  strategy.run(step, example);
-}
+auto load() { return ls::data::digits<Example>("train").batch(32); }

@@ -21,10 +21,12 @@ LOCKSTEP_EXPORT Leaves read_digits(std::string_view split,
 // its place. DataLoss, with file and line, when that is not what it should be.
 template <class T>
 Dataset<T> digits(std::string_view split, SourceLocation at = SourceLocation::current()) {
-  static_assert(FixedNest<T> && TensorNest<T> && detail::leaf_count<T>() == 2,
-                "digits<T>: T must hold two tensors, the image and the label");
-  const Leaves leaves = read_digits(split, at);
-  return from_tensor_slices(with_leaves(T{}, std::span<const Tensor>(leaves)), at);
+  if constexpr (Nest<T>) {  // else Dataset<T> has said what is wrong
+    static_assert(FixedNest<T> && TensorNest<T> && detail::leaf_count<T>() == 2,
+                  "digits<T>: T must hold two tensors, the image and the label");
+    const Leaves leaves = read_digits(split, at);
+    return from_tensor_slices(with_leaves(T{}, std::span<const Tensor>(leaves)), at);
+  }
 }
 
 }  // namespace lockstep::data

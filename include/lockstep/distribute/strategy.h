@@ -82,36 +82,12 @@ class LOCKSTEP_EXPORT Strategy {
   // with the replica added, another type unchanged; the strategy stays usable.
   template <class F, class... Args>
   auto run(const F& step, const Args&... args) const {
-    static_assert(
-        std::is_invocable_v<const F&, const typename detail::Local<Args>::type&...>,
-        "the step function cannot be called with this batch: it must be const (no mutable lambda) "
-        "and take what the dataset yields");
-    using R = std::remove_cvref_t<
-        std::invoke_result_t<const F&, const typename detail::Local<Args>::type&...>>;
-    static_assert(
-        !std::is_same_v<R, bool>,
-        "the step function returns bool: return a Tensor, so that the step can be traced");
-    if constexpr (std::is_void_v<R>) {
-      run_replicas(
-          [&]([[maybe_unused]] int r) {
-            step(detail::local_value(args, static_cast<std::size_t>(r))...);
-          },
-          rows_of(args...));
-    } else {
-      static_assert(Nest<R>, "the step function must return a nest of tensors, or nothing");
-      std::vector<std::optional<R>> results(num_local_replicas());
-      run_replicas(
-          [&]([[maybe_unused]] int r) {
-            results[static_cast<std::size_t>(r)].emplace(
-                step(detail::local_value(args, static_cast<std::size_t>(r))...));
-          },
-          rows_of(args...));
-      std::vector<R> values;
-      values.reserve(results.size());
-      for (auto& result : results) values.push_back(std::move(*result));
-      const ReplicaKind kind = kind_of(values);
-      return PerReplica<R>(std::move(values), kind);
-    }
+    if constexpr (std::is_invocable_v<const F&, const typename detail::Local<Args>::type&...>)
+      return run_step(step, args...);
+    else
+      static_assert(detail::kNever<F>,
+                    "the step function cannot be called with this batch: it must be const (no "
+                    "mutable lambda) and take what the dataset yields");
   }
 
   // The sum or mean over all replicas, leaf by leaf; the leaves must have one shape. Obeys the
@@ -130,6 +106,13 @@ class LOCKSTEP_EXPORT Strategy {
   T reduce(ReduceOp op, const PerReplica<T>& value, int axis,
            SourceLocation at = SourceLocation::current()) const {
     return with_leaves(value[0], reduce_leaves(op, flatten_all(value, at), value.kind(), axis, at));
+  }
+  // A step that forgot its return.
+  template <class T = void>
+  Tensor reduce(ReduceOp, const PerReplica<void>&) const {
+    static_assert(detail::kNever<T>,
+                  "the step function returns nothing to reduce: end it with a return of the loss");
+    return {};
   }
   // A variable: on_write is mirrored (the mean is its value, the sum InvalidArgument), on_read is
   // combined over its components.
@@ -155,6 +138,37 @@ class LOCKSTEP_EXPORT Strategy {
   }
 
  private:
+  template <class F, class... Args>
+  auto run_step(const F& step, const Args&... args) const {
+    using R = std::remove_cvref_t<
+        std::invoke_result_t<const F&, const typename detail::Local<Args>::type&...>>;
+    static_assert(
+        !std::is_same_v<R, bool>,
+        "the step function returns bool: return a Tensor, so that the step can be traced");
+    if constexpr (std::is_void_v<R>) {
+      run_replicas(
+          [&]([[maybe_unused]] int r) {
+            step(detail::local_value(args, static_cast<std::size_t>(r))...);
+          },
+          rows_of(args...));
+      return PerReplica<void>();
+    } else {
+      static_assert(Nest<R>, "the step function must return a nest of tensors, or nothing");
+      std::vector<std::optional<R>> results(num_local_replicas());
+      run_replicas(
+          [&]([[maybe_unused]] int r) {
+            results[static_cast<std::size_t>(r)].emplace(
+                step(detail::local_value(args, static_cast<std::size_t>(r))...));
+          },
+          rows_of(args...));
+      std::vector<R> values;
+      values.reserve(results.size());
+      for (auto& result : results) values.push_back(std::move(*result));
+      const ReplicaKind kind = kind_of(values);
+      return PerReplica<R>(std::move(values), kind);
+    }
+  }
+
   void run_replicas(const std::function<void(int)>& replica_fn,
                     const std::optional<BatchRows>& rows) const;
   // Per local replica its leaves; throws InvalidArgument naming path and sizes where structures

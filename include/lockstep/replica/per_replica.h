@@ -52,4 +52,8 @@ class PerReplica {
   std::optional<BatchRows> rows_;
 };
 
+// What a step that returns nothing gives: nothing to look at.
+template <>
+class PerReplica<void> {};
+
 }  // namespace lockstep

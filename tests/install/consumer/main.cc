@@ -10,14 +10,14 @@ namespace ls = lockstep;
 int main() {
   ls::MirroredStrategy strategy({.devices = {"CPU:0", "CPU:1"}});
   auto batches = strategy.distribute_dataset(
-      ls::data::from_tensors(ls::Tensor({4}, {1.0f, 2.0f, 3.0f, 4.0f})).batch(4));
+      ls::data::from_tensor_slices(ls::Tensor({4}, {1.0f, 2.0f, 3.0f, 4.0f})).batch(4));
   auto scope = strategy.scope();
   ls::Variable w(ls::Tensor(2.0f));
   ls::optim::SGD optimizer({.learning_rate = 0.1});
 
   auto train_step = [&](const ls::Tensor& x) {
     ls::GradientTape tape;
-    ls::Tensor loss = ls::nn::compute_average_loss(ls::ops::square(w * x - 1.0f));
+    ls::Tensor loss = ls::nn::compute_average_loss(ls::square(w * x - 1.0f));
     optimizer.minimize(loss, {w}, tape);
     return loss;
   };
