@@ -52,6 +52,7 @@ GradientPlan::Memory GradientPlan::memory_for(int replica, Occasion occasion) {
   {
     const std::lock_guard lock(mutex_);
     if (occasion != current_) {
+      if (next_layout_) layout_ = std::exchange(next_layout_, nullptr);
       const std::size_t next = (turn_ + 1) % kShared;
       make_usable(shared_[next], *layout_, devices_[0]);
       turn_ = next;
@@ -74,7 +75,7 @@ void GradientPlan::set_order(std::span<const Variable> variables,
                              std::span<const std::size_t> order) {
   auto layout = std::make_shared<const GradientLayout>(variables, order, bytes_per_pack_);
   const std::lock_guard lock(mutex_);
-  layout_ = std::move(layout);
+  next_layout_ = std::move(layout);
   ordered_ = true;
 }
 

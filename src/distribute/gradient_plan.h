@@ -43,8 +43,9 @@ class GradientPlan {
   };
   Memory memory_for(int replica, Occasion occasion);
 
-  // The order in which gradients became ready, a permutation of indices: of replica 0, before its
-  // commit, so that no other replica can have begun the next reduction.
+  // The order in which gradients became ready, a permutation of indices, for occasions to come. Of
+  // replica 0, before its commit, so that no other replica can have begun the next reduction; some
+  // may still have to begin this one.
   bool wants_order() const;
   void set_order(std::span<const Variable> variables, std::span<const std::size_t> order);
 
@@ -64,7 +65,8 @@ class GradientPlan {
   std::vector<std::vector<Buffer>> local_;  // by replica; touched by its thread only
   std::vector<Occasion> occasions_;         // by replica; likewise
   mutable std::mutex mutex_;                // of what follows
-  Layout layout_;
+  Layout layout_;       // of the current occasion
+  Layout next_layout_;  // from the next one on; null: the same
   bool ordered_ = false;
   std::vector<Buffer> shared_[kShared];
   Occasion current_;
