@@ -73,6 +73,27 @@ constexpr std::size_t member_count() {
     return member_count<T, n - 1>();
 }
 
+template <class T, std::size_t... Before, std::size_t... After>
+constexpr bool initializable_around(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires {
+    T{(static_cast<void>(Before), AnyMember<T>{})...,
+      {},
+      (static_cast<void>(After), AnyMember<T>{})...};
+  };
+}
+
+// Member i is a C array: member_count() has counted each element, but one {} stands for all of them.
+template <class T, std::size_t n, std::size_t i>
+constexpr bool is_array_member() {
+  using Before = std::make_index_sequence<i>;
+  return initializable_around<T>(Before(), std::index_sequence<>()) &&
+         !initializable_around<T>(Before(), std::make_index_sequence<n - i - 1>());
+}
+template <class T, std::size_t... I>
+constexpr bool has_array(std::index_sequence<I...>) {
+  return (is_array_member<T, sizeof...(I), I>() || ...);
+}
+
 template <class T>
 constexpr auto tie_aggregate(T& x) {
   constexpr std::size_t n = member_count<std::remove_const_t<T>>();
@@ -134,6 +155,8 @@ constexpr bool is_nest() {
     // references.
     if constexpr (HasBase<T> || member_count<T>() > kMaxMembers ||
                   (member_count<T>() == 0 && !std::is_empty_v<T>))
+      return false;
+    else if constexpr (has_array<T>(std::make_index_sequence<member_count<T>()>()))
       return false;
     else
       return AllNests<decltype(tie_aggregate(std::declval<T&>()))>::value;
