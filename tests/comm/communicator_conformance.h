@@ -50,6 +50,8 @@ struct Implementation {
   std::string name;
   std::function<std::unique_ptr<World>(int size, WorldOptions)> make;
   bool one_process = true;  // ranks share the test's memory
+
+  friend void PrintTo(const Implementation& one, std::ostream* out) { *out << one.name; }
 };
 
 // Every implementation passes this suite (communicator_conformance_test.cc). Its tests check values
