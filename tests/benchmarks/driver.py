@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares our programs with their peers: both stay open side by side and run a window of steps in
+turn, A B A B, so that whatever else the machine does falls on both. The ratio of each pair is taken;
+their median counts. run.sh builds what this needs."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+import rows
+
+
+# What a program answers for a window, in this order.
+STATISTICS = ("median", "p10", "cpu")
+
+
+class Failed(Exception):
+    """A program that could not be measured."""
+
+
+class OpenProgram:
+    """A running program and the medians of its windows so far."""
+
+    def __init__(self, program):
+        environment = os.environ | program.environment
+        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+            environment.pop(name, None)
+        self.name = " ".join(os.path.basename(word) for word in program.command)
+        self.times = []
+        try:
+            self.process = subprocess.Popen(program.command, env=environment, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise Failed(f"{self.name}: {error}") from error
+        self.version = self._answer().removeprefix("ready").strip()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed(f"{self.name} ended with exit code {self.process.wait()}")
+        return line
+
+    def measure(self, seconds, statistic):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        self.times.append(float(self._answer().split()[STATISTICS.index(statistic)]))
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class OpenLimit:
+    """A fixed time in the place of a peer."""
+
+    def __init__(self, limit):
+        self.milliseconds = limit.milliseconds
+        self.version = "fixed limit"
+        self.times = []
+
+    def measure(self, _seconds, _statistic):
+        self.times.append(self.milliseconds)
+
+    def close(self):
+        pass
+
+
+def prepare(names):
+    """Makes what the programs of these rows need."""
+    needed = {need for name in names for row in rows.ROWS[name] for side in (row.ours, *row.peers)
+              for need in getattr(side, "needs", ())}
+    if needed:
+        subprocess.run([rows.ROOT / "tests/benchmarks/prepare.sh", *sorted(needed)], check=True)
+
+
+def measure(row, options):
+    """The row's result, with the field names of the JSON files."""
+    opened = []
+    try:
+        for side in (row.ours, *row.peers):
+            opened.append(OpenLimit(side) if isinstance(side, rows.Limit) else OpenProgram(side))
+        for _ in range(options.pairs):
+            for side in opened:
+                side.measure(options.seconds, options.statistic)
+    finally:
+        for side in opened:
+            side.close()
+    ours, *peers = opened
+    peer = min(peers, key=lambda side: statistics.median(side.times))
+    ratios = [theirs / mine for theirs, mine in zip(peer.times, ours.times)]
+    ratio = statistics.median(ratios)
+    return {
+        "workload": row.workload,
+        "ours": statistics.median(ours.times),
+        "peer": statistics.median(peer.times),
+        "peer_version": peer.version,
+        "ratio_median": ratio,
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "bar": row.bar,
+        "met": ratio >= row.bar,
+    }
+
+
+def in_words(milliseconds):
+    if milliseconds < 0.1:
+        return f"{milliseconds * 1e3:.2f} us"
+    return f"{milliseconds:.3g} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
+
+
+LINE = "{:52} {:>9} {:>9} {:>24} {:>6} {:>4}  {}"
+
+
+def print_row(result):
+    ratio = "{ratio_median:.3f} ({ratio_min:.3f}-{ratio_max:.3f})".format(**result)
+    print(LINE.format(result["workload"], in_words(result["ours"]), in_words(result["peer"]), ratio,
+                      result["bar"], "yes" if result["met"] else "NO", result["peer_version"]), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help="rows to measure; all if none is named")
+    parser.add_argument("--list", action="store_true", help="name all rows and end")
+    parser.add_argument("--pairs", type=int, default=9, help="A B pairs of windows, at least 7 to count")
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a window")
+    parser.add_argument("--statistic", choices=STATISTICS, default="median",
+                        help="what counts of a window; p10 or cpu where other work disturbs")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(rows.ROWS))
+        return 0
+    names = options.names or list(rows.ROWS)
+    if unknown := set(names) - set(rows.ROWS):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(rows.ROWS)}")
+
+    prepare(names)
+    print(LINE.format("workload", "ours", "peer", "ratio (min-max)", "bar", "met", "peer's version"))
+    all_met = True
+    for name in names:
+        results = []
+        for row in rows.ROWS[name]:
+            try:
+                results.append(measure(row, options))
+                print_row(results[-1])
+                all_met &= results[-1]["met"]
+            except Failed as failure:
+                print(f"{row.workload}: {failure}", flush=True)
+                all_met = False
+        (rows.OUT / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+    return 0 if all_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

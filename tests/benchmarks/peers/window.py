@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests/benchmarks/window.h is for C++: one side of a comparison, driven line by line."""
+import statistics
+import sys
+import time
+
+
+def milliseconds_of(step, seconds, inner=1):
+    """Times of single steps over a window, each the mean of `inner` calls; at least three."""
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        begin = time.perf_counter()
+        for _ in range(inner):
+            step()
+        times.append((time.perf_counter() - begin) * 1e3 / inner)
+    return times
+
+
+def answer_windows(version, step, inner=1):
+    """Answers each line of standard input, a window's length in seconds, with three numbers in
+    milliseconds: median and tenth percentile of the time of a step, and the CPU time per step."""
+    milliseconds_of(step, 0.5, inner)
+    print("ready", version, flush=True)
+    for line in sys.stdin:
+        begin = time.process_time()
+        times = sorted(milliseconds_of(step, float(line), inner))
+        cpu = (time.process_time() - begin) * 1e3 / (len(times) * inner)
+        print(statistics.median(times), times[len(times) // 10], cpu, flush=True)
