@@ -216,17 +216,18 @@ struct Gelu : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
   static T forward(T x) {
-    return x * math::normal_cdf(x);
+    return x * math::normal(x).cdf;
   }
   template <class V>
   static V derivative(const V& x) {
-    using math::exp;
-    const V density = Number<V>(0.39894228040143267794) * exp(Number<V>(-0.5) * (x * x));
-    if constexpr (std::is_arithmetic_v<V>)
-      return math::normal_cdf(x) + x * density;
-    else
-      return Number<V>(0.5) * (Number<V>(1) + erf(Number<V>(0.70710678118654752440) * x)) +
-             x * density;
+    constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
+    if constexpr (std::is_arithmetic_v<V>) {
+      const math::Normal<V> at = math::normal(x);
+      return at.cdf + x * (V(kDensity) * at.bell);
+    } else {
+      const V cdf = 0.5 * (1 + erf(0.70710678118654752440 * x));
+      return cdf + x * (kDensity * exp(-0.5 * square(x)));
+    }
   }
 };
 

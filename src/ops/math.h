@@ -90,16 +90,17 @@ LOCKSTEP_MATH float log(float x) {
   const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
   const float f = float_of(bits - (static_cast<std::uint32_t>(e) << 23)) - 1.0f;
   const float exponent = static_cast<float>(e) - (subnormal ? 23.0f : 0.0f);
-  // (log(1 + f) - f + f^2 / 2) / f^3
-  float p = -0.07860190424f;
-  p = p * f + 0.1288138939f;
-  p = p * f + -0.1312840339f;
-  p = p * f + 0.1418121622f;
-  p = p * f + -0.1662459648f;
-  p = p * f + 0.2000228588f;
-  p = p * f + -0.2500080899f;
-  p = p * f + 0.3333331673f;
+  // (log(1 + f) - f + f^2 / 2) / f^3, even and odd terms apart
   const float square = f * f;
+  float even = 0.1288138939f;
+  even = even * square + 0.1418121622f;
+  even = even * square + 0.2000228588f;
+  even = even * square + 0.3333331673f;
+  float odd = -0.07860190424f;
+  odd = odd * square + -0.1312840339f;
+  odd = odd * square + -0.1662459648f;
+  odd = odd * square + -0.2500080899f;
+  const float p = even + f * odd;
   float low = f * square * p + exponent * -2.12194440e-4f;
   low = low - 0.5f * square;
   const float result = (low + f) + exponent * 0.693359375f;
@@ -127,20 +128,22 @@ LOCKSTEP_MATH T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// -log(erfc(x)) for 0 <= x <= 6, as x times a polynomial.
+// -log(erfc(x)) for 0 <= x <= 4, as x times a polynomial; even and odd terms apart, which shortens the
+// chain of operations that wait for each other.
 LOCKSTEP_MATH float minus_log_erfc(float x) {
-  float p = -4.431418078e-8f;
-  p = p * x + 1.390124449e-6f;
-  p = p * x + -1.879069271e-5f;
-  p = p * x + 0.0001425384983f;
-  p = p * x + -0.0006507785471f;
-  p = p * x + 0.00163344357f;
-  p = p * x + -8.750054568e-5f;
-  p = p * x + -0.01920439927f;
-  p = p * x + 0.1027926602f;
-  p = p * x + 0.6366179193f;
-  p = p * x + 1.128379193f;
-  return x * p;
+  const float z = x * x;
+  float even = -9.785463546e-8f;
+  even = even * z + -2.87413043e-5f;
+  even = even * z + -0.0007779040677f;
+  even = even * z + -0.0002753758412f;
+  even = even * z + 0.1027701382f;
+  even = even * z + 1.128379166f;
+  float odd = 2.524807275e-6f;
+  odd = odd * z + 0.0001892559426f;
+  odd = odd * z + 0.001837099309f;
+  odd = odd * z + -0.01911045128f;
+  odd = odd * z + 0.6366199006f;
+  return x * (even + x * odd);
 }
 
 LOCKSTEP_MATH float erf(float x) {
@@ -149,15 +152,29 @@ LOCKSTEP_MATH float erf(float x) {
 }
 LOCKSTEP_MATH double erf(double x) { return __builtin_erf(x); }
 
-// The normal distribution function, (1 + erf(x / sqrt 2)) / 2; in the lower tail to 1e-5
-// relatively.
-LOCKSTEP_MATH float normal_cdf(float x) {
-  const float z = abs(x) * 0.707106781f;
-  const float upper = 0.5f * exp(-minus_log_erfc(z > 6.0f ? 6.0f : z));
-  return x < 0.0f ? (z > 6.0f ? 0.0f : upper) : 1.0f - upper;
+// The normal distribution function, (1 + erf(x / sqrt 2)) / 2, and exp(-x^2 / 2), which it is made of.
+template <class T>
+struct Normal {
+  T cdf, bell;
+};
+LOCKSTEP_MATH Normal<float> normal(float x) {
+  const float bell = exp(-0.5f * x * x);
+  // exp(z^2) erfc(z) / t for z = |x| / sqrt 2 and t = 1 / (1 + 0.4 z); even and odd terms apart
+  const float t = 1.0f / (1.0f + 0.282842712f * abs(x));
+  const float u = t * t;
+  float even = -0.4124093291f;
+  even = even * u + -0.4081849343f;
+  even = even * u + 0.1332494117f;
+  even = even * u + 0.2248916896f;
+  float odd = 0.07821361292f;
+  odd = odd * u + 0.7181911736f;
+  odd = odd * u + 0.4285727394f;
+  odd = odd * u + 0.2374756368f;
+  const float tail = 0.5f * bell * t * (even + t * odd);
+  return {x < 0.0f ? tail : 1.0f - tail, bell};
 }
-LOCKSTEP_MATH double normal_cdf(double x) {
-  return 0.5 * __builtin_erfc(x * -0.70710678118654752440);
+LOCKSTEP_MATH Normal<double> normal(double x) {
+  return {0.5 * __builtin_erfc(x * -0.70710678118654752440), __builtin_exp(-0.5 * x * x)};
 }
 
 // sin and cos of r for |r| <= pi / 4.

@@ -11,24 +11,33 @@ namespace {
 
 constexpr const char* kOp = "select";
 
+// The condition is a byte of 0 or 1; as a mask it needs no branch.
+template <class T>
+T chosen(std::uint8_t condition, T a, T b) {
+  const T mask = static_cast<T>(T(0) - T(condition));
+  return static_cast<T>((a & mask) | (b & ~mask));
+}
+
 // One row. Whatever the element type, it is moved as an unsigned integer of its size.
 template <class T>
-void select_row(const bool* condition, std::int64_t condition_step, const T* a, std::int64_t a_step,
-                const T* b, std::int64_t b_step, T* __restrict y, std::int64_t n) {
+void select_row(const std::uint8_t* condition, std::int64_t condition_step, const T* a,
+                std::int64_t a_step, const T* b, std::int64_t b_step, T* __restrict y,
+                std::int64_t n) {
+  const T first_a = *a, first_b = *b;
   if (condition_step == 1 && a_step == 1 && b_step == 1) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i] ? a[i] : b[i];
+    for (std::int64_t i = 0; i < n; ++i) y[i] = chosen(condition[i], a[i], b[i]);
   } else if (condition_step == 1 && a_step == 1) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i] ? a[i] : *b;
+    for (std::int64_t i = 0; i < n; ++i) y[i] = chosen(condition[i], a[i], first_b);
   } else if (condition_step == 1 && b_step == 1) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i] ? *a : b[i];
+    for (std::int64_t i = 0; i < n; ++i) y[i] = chosen(condition[i], first_a, b[i]);
   } else {
     for (std::int64_t i = 0; i < n; ++i)
-      y[i] = condition[i * condition_step] ? a[i * a_step] : b[i * b_step];
+      y[i] = chosen(condition[i * condition_step], a[i * a_step], b[i * b_step]);
   }
 }
 
 template <class T>
-void select_cpu(const bool* condition, const void* a, const void* b, void* y,
+void select_cpu(const std::uint8_t* condition, const void* a, const void* b, void* y,
                 const Broadcast<3>& plan) {
   const auto* from_a = static_cast<const T*>(a);
   const auto* from_b = static_cast<const T*>(b);
@@ -66,22 +75,22 @@ Tensor select(const Tensor& condition, const Operand& a, const Operand& b) {
   const Shape shape = broadcast_shapes(condition.shape(), pair.shape, kOp, pair.at);
   const Broadcast<3> plan(shape, {&condition.shape(), &pair.shape_a, &pair.shape_b});
   Tensor y = make_result(device, pair.dtype, shape);
+  const auto* flags = static_cast<const std::uint8_t*>(condition.raw_data());
+  const auto run = [&]<class T>(T) {
+    select_cpu<T>(flags, pair.data_a, pair.data_b, write<void>(y), plan);
+  };
   switch (size_of(pair.dtype)) {
     case 1:
-      select_cpu<std::uint8_t>(read<bool>(condition), pair.data_a, pair.data_b, write<void>(y),
-                               plan);
+      run(std::uint8_t{});
       break;
     case 2:
-      select_cpu<std::uint16_t>(read<bool>(condition), pair.data_a, pair.data_b, write<void>(y),
-                                plan);
+      run(std::uint16_t{});
       break;
     case 4:
-      select_cpu<std::uint32_t>(read<bool>(condition), pair.data_a, pair.data_b, write<void>(y),
-                                plan);
+      run(std::uint32_t{});
       break;
     default:
-      select_cpu<std::uint64_t>(read<bool>(condition), pair.data_a, pair.data_b, write<void>(y),
-                                plan);
+      run(std::uint64_t{});
       break;
   }
   if (is_floating(pair.dtype))

@@ -7,8 +7,9 @@
 namespace lockstep {
 namespace {
 
-// Rows of a transposed pair of axes are copied in squares, which stay in the first cache.
-constexpr std::int64_t kSquare = 32;
+// Rows of a transposed pair of axes are copied in squares. Larger ones fall out of the first cache where
+// rows are a power of two apart.
+constexpr std::int64_t kSquare = 16;
 
 template <class T>
 void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
