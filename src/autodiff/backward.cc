@@ -16,7 +16,8 @@ void TapeRecords::add(const char* op, std::span<const Tensor* const> inputs,
   record.op = op;
   record.rule = std::move(rule);
   for (const Tensor* input : inputs)
-    record.inputs.push_back(input->defined() ? value_of(*input) : KeyIndex::kAbsent);
+    record.inputs.push_back(input->defined() && wants(*input) ? value_of(*input)
+                                                              : KeyIndex::kAbsent);
   for (const Tensor& output : outputs) record.outputs.push_back(value_of(output));
 }
 

@@ -38,14 +38,17 @@ class ValueList {
 struct TapeRecords {
   struct Record {
     const char* op;
-    ValueList inputs;  // KeyIndex::kAbsent for undefined inputs
+    ValueList inputs;  // KeyIndex::kAbsent for those that are not wanted
     ValueList outputs;
     GradientRule rule;
   };
   std::vector<Record> records;
-  KeyIndex values;
+  KeyIndex values;  // watched, and computed from such
+  bool watch_trainable = true;
 
-  bool knows(const Tensor& value) const { return values.find(value.key()) != KeyIndex::kAbsent; }
+  bool wants(const Tensor& value) const {
+    return (watch_trainable && value.trainable()) || values.find(value.key()) != KeyIndex::kAbsent;
+  }
   std::int32_t value_of(const Tensor& value) { return values.insert(value.key()); }
   void add(const char* op, std::span<const Tensor* const> inputs, std::span<const Tensor> outputs,
            GradientRule rule);

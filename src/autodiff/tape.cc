@@ -17,7 +17,9 @@ namespace lockstep {
 class GradientTape::Impl final : public OpRecorder {
  public:
   explicit Impl(TapeOptions options)
-      : options_(options), outer_(current_recorder()), installed_(this) {}
+      : persistent_(options.persistent), outer_(current_recorder()), installed_(this) {
+    records_.watch_trainable = options.watch_trainable;
+  }
 
   bool wants(const Tensor& input) const override {
     return wants_itself(input) || (outer_ && outer_->wants(input));
@@ -47,7 +49,7 @@ class GradientTape::Impl final : public OpRecorder {
           "tape with {.persistent = true}",
           at);
     const Pause pause(*this);
-    used_ = !options_.persistent;
+    used_ = !persistent_;
     if (!used_) return run_backward(records_, target, sources, options, false, at);
     TapeRecords records = std::exchange(records_, {});
     return run_backward(records, target, sources, options, true, at);
@@ -57,11 +59,10 @@ class GradientTape::Impl final : public OpRecorder {
   friend class GradientTape::Pause;
 
   bool wants_itself(const Tensor& input) const {
-    if (!recording_ || used_) return false;
-    return (options_.watch_trainable && input.trainable()) || records_.knows(input);
+    return recording_ && !used_ && records_.wants(input);
   }
 
-  TapeOptions options_;
+  const bool persistent_;
   bool recording_ = true;
   bool used_ = false;
   TapeRecords records_;
