@@ -2,6 +2,7 @@
 #include <lockstep/tensor/factory.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tensor/visit_dtype.h"
@@ -22,7 +23,7 @@ T converted(double value) {
 Tensor full(const Shape& shape, double value, DType dtype) {
   const auto count = static_cast<std::size_t>(shape.num_elements());
   Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
-  if (value == 0 && count)
+  if (value == 0 && !std::signbit(value) && count)
     std::memset(buffer.data(), 0, count * size_of(dtype));
   else
     visit_dtype(dtype, [&]<class T>(T) {
