@@ -19,6 +19,7 @@ struct ContextAccess {
     return scope.group_;
   }
   static ReplicaContext* replica(const ContextScope& scope) { return scope.replica_; }
+  static const ContextScope* outer(const ContextScope& scope) { return scope.outer_; }
 };
 
 ReplicaGroup::~ReplicaGroup() = default;
@@ -32,6 +33,12 @@ ContextScope::~ContextScope() { innermost = outer_; }
 bool has_strategy() noexcept { return innermost != nullptr; }
 bool in_cross_replica_context() noexcept {
   return innermost && !ContextAccess::replica(*innermost);
+}
+
+bool inside_run() noexcept {
+  for (const ContextScope* scope = innermost; scope; scope = ContextAccess::outer(*scope))
+    if (ContextAccess::replica(*scope)) return true;
+  return false;
 }
 
 const std::shared_ptr<ReplicaGroup>& current_replica_group() noexcept {

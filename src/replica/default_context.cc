@@ -8,21 +8,32 @@
 
 #include <utility>
 
+#include "replica/expected_gradients.h"
+
 namespace lockstep {
 namespace {
 
 class ReductionOfOne final : public GradientReduction {
  public:
-  ReductionOfOne(std::size_t num_variables, Tensor skip)
-      : skip_(std::move(skip)), gradients_(num_variables) {}
-  Buffer place(std::size_t) override { return {}; }
-  void ready(std::size_t index, const Tensor& gradient) override {
-    gradients_.at(index) = gradient;
+  ReductionOfOne(std::span<const Variable> variables, Tensor& votes, SourceLocation at)
+      : expected_(variables, at), votes_(votes), gradients_(variables.size()) {}
+  Buffer place(std::size_t index) override {
+    expected_.check_index("place", index);
+    return {};
   }
-  ReducedGradients finish() override { return {std::move(gradients_), std::move(skip_)}; }
+  void ready(std::size_t index, const Tensor& gradient) override {
+    expected_.arrived(index, gradient);
+    gradients_[index] = gradient;
+  }
+  ReducedGradients finish() override {
+    expected_.check_complete();
+    const Tensor skip = std::exchange(votes_, Tensor());
+    return {std::move(gradients_), skip.defined() ? skip : Tensor(false)};
+  }
 
  private:
-  Tensor skip_;
+  ExpectedGradients expected_;
+  Tensor& votes_;
   std::vector<Tensor> gradients_;
 };
 
@@ -32,22 +43,22 @@ class DefaultContext final : public ReplicaContext {
   int num_replicas_in_sync() const override { return 1; }
   int local_index() const override { return 0; }
   Tensor all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) override {
+    require(value.defined() && value.dtype() != DType::boolean, at, "ReplicaContext::all_reduce",
+            "expected a numeric tensor, got ", value.to_string());
     require(op == ReduceOp::sum || is_floating(value.dtype()), at, "ReplicaContext::all_reduce",
             "expected a floating dtype for mean, got ", name_of(value.dtype()));
     return value;
   }
   Tensor all_gather(const Tensor& value, SourceLocation at) override {
-    require(value.rank() >= 1, at, "ReplicaContext::all_gather",
-            "expected rank >= 1, got a scalar");
+    require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather",
+            "expected rank >= 1, got ", value.to_string());
     return value;
   }
   std::optional<Rows> batch_rows() const override { return {}; }
-  void vote_skip(const Tensor& skip) override {
-    skip_ = skip_.defined() ? logical_or(skip_, skip) : skip;
-  }
+  void vote_skip(const Tensor& skip) override { add_vote(votes_, skip); }
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
-                                                              SourceLocation) override {
-    return reduction_of_one(variables.size(), std::exchange(skip_, Tensor()));
+                                                              SourceLocation at) override {
+    return reduction_of_one(variables, votes_, at);
   }
   void merge_call(const std::function<void()>& merge, SourceLocation) override {
     const RecorderScope suspended(nullptr);
@@ -55,7 +66,7 @@ class DefaultContext final : public ReplicaContext {
   }
 
  private:
-  Tensor skip_;
+  Tensor votes_;
 };
 
 }  // namespace
@@ -74,9 +85,16 @@ ReplicaContext& default_replica_context() noexcept {
   return context;
 }
 
-std::unique_ptr<GradientReduction> reduction_of_one(std::size_t num_variables, Tensor skip) {
-  return std::make_unique<ReductionOfOne>(num_variables,
-                                          skip.defined() ? std::move(skip) : Tensor(false));
+void add_vote(Tensor& votes, const Tensor& skip) {
+  require(skip.defined() && skip.dtype() == DType::boolean && skip.num_elements() == 1,
+          SourceLocation{}, "ReplicaContext::vote_skip", "expected a boolean scalar, got ",
+          skip.to_string());
+  votes = votes.defined() ? logical_or(votes, skip) : skip;
+}
+
+std::unique_ptr<GradientReduction> reduction_of_one(std::span<const Variable> variables,
+                                                    Tensor& votes, SourceLocation at) {
+  return std::make_unique<ReductionOfOne>(variables, votes, at);
 }
 
 }  // namespace lockstep

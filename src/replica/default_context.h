@@ -8,7 +8,15 @@ namespace lockstep {
 // The calling thread's context where no strategy is: replica 0 of 1, collectives are identities.
 ReplicaContext& default_replica_context() noexcept;
 
-// A reduction over one replica: hands back what it was given.
-std::unique_ptr<GradientReduction> reduction_of_one(std::size_t num_variables, Tensor skip);
+// The calling thread is a replica's, in its step function or in a merge_call's function.
+bool inside_run() noexcept;
+
+// Adds a vote to those of the replica's current step; undefined: none so far. Throws InvalidArgument
+// unless `skip` is a boolean scalar.
+void add_vote(Tensor& votes, const Tensor& skip);
+
+// A reduction over one replica: hands back what it was given. finish takes the replica's `votes`.
+std::unique_ptr<GradientReduction> reduction_of_one(std::span<const Variable> variables,
+                                                    Tensor& votes, SourceLocation at);
 
 }  // namespace lockstep

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <utility>
 
+#include "replica/default_context.h"
+
 namespace lockstep {
 
 struct Variable::State {
@@ -39,8 +41,9 @@ struct Variable::State {
 
   bool on_read() const { return synchronization == VariableSynchronization::on_read; }
 
+  // One key on all replicas tells that values are mirrored, which those of on_read variables are not.
   Tensor identified(Tensor value) const {
-    if (value.key() == key) return value;
+    if (on_read() || value.key() == key) return value;
     return value.with_identity(key, trainable);
   }
   void check_value(const Tensor& value, const char* op, SourceLocation at) const {
@@ -70,7 +73,7 @@ ReplicaContext* owning_replica(const Variable::State& state, const char* op, Sou
         at);
   if (current)
     if (ReplicaContext* replica = get_replica_context()) return replica;
-  if (state.group->run_active() && !in_cross_replica_context())
+  if (state.group->run_active() && !inside_run())
     throw FailedPrecondition(
         message(op, "variable '", state.name,
                 "' was used while a run of its strategy is active, from a thread that "
@@ -123,6 +126,11 @@ Tensor read_combined(Variable::State& state, SourceLocation at) {
   return div(sum, static_cast<double>(parts.size()));
 }
 
+// What may be added to any value without a trace: x + -0 is x, be it 0 or -0.
+Tensor nothing_like(const Tensor& value) {
+  return full(value.shape(), is_floating(value.dtype()) ? -0.0 : 0.0, value.dtype());
+}
+
 // What an assignment in a replica writes: the value all replicas agree on, or their own.
 Tensor combined(ReplicaContext& replica, const Variable::State& state, const Tensor& value,
                 SourceLocation at) {
@@ -136,7 +144,7 @@ Tensor combined(ReplicaContext& replica, const Variable::State& state, const Ten
       return replica.all_reduce(ReduceOp::mean, value, at);
     case VariableAggregation::only_first_replica:
       return replica.all_reduce(ReduceOp::sum,
-                                replica.replica_index() == 0 ? value : zeros_like(value), at);
+                                replica.replica_index() == 0 ? value : nothing_like(value), at);
   }
   throw InternalError("[Variable] unknown aggregation");
 }
@@ -179,6 +187,12 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   require(initial.defined(), at, "Variable", "expected an initial value, got an undefined tensor");
   require(options.synchronization != VariableSynchronization::none, at, "Variable",
           "synchronization none is not offered; use automatic, on_write or on_read");
+  require(options.synchronization <= VariableSynchronization::on_read, at, "Variable",
+          "expected a synchronization that exists, got number ",
+          static_cast<int>(options.synchronization));
+  require(options.aggregation <= VariableAggregation::only_first_replica, at, "Variable",
+          "expected an aggregation that exists, got number ",
+          static_cast<int>(options.aggregation));
   require(options.aggregation != VariableAggregation::mean || is_floating(initial.dtype()), at,
           "Variable", "aggregation mean needs a floating dtype, got ", name_of(initial.dtype()));
   const auto& group = current_replica_group();

@@ -69,7 +69,7 @@ class LOCKSTEP_EXPORT Variable {
   bool trainable() const;
   VariableSynchronization synchronization() const;
   VariableAggregation aggregation() const;
-  // What tapes know the variable by: the key of every value read from it.
+  // What tapes know the variable by: the key of every value read from it, unless it is on_read.
   std::uint64_t key() const;
 
   Tensor read(SourceLocation at = SourceLocation::current()) const;
@@ -112,7 +112,6 @@ class LOCKSTEP_EXPORT Variable {
 template <std::size_t n, class F>
 void update_values(const std::array<Variable, n>& variables, F&& f) {
   std::array<Tensor, n> values;
-  for (std::size_t i = 0; i < n; ++i) values[i] = variables[i].take(SourceLocation{});
   struct PutBack {
     const std::array<Variable, n>& variables;
     std::array<Tensor, n>& values;
@@ -120,6 +119,7 @@ void update_values(const std::array<Variable, n>& variables, F&& f) {
       for (std::size_t i = 0; i < n; ++i) variables[i].put(std::move(values[i]));
     }
   } put_back{variables, values};
+  for (std::size_t i = 0; i < n; ++i) values[i] = variables[i].take(SourceLocation{});
   f(values);
 }
 
