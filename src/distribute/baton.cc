@@ -22,15 +22,16 @@ void Baton::leave(int replica) noexcept {
   pass_on(replica);
 }
 
-bool Baton::pause(int replica, Backoff& backoff) noexcept {
+bool Baton::hand_over(int replica) noexcept {
   std::unique_lock lock(mutex_);
   pass_on(replica);
-  if (holder_ == replica) {  // nobody else is left to run
-    lock.unlock();
-    return backoff.pause();
-  }
+  if (holder_ == replica) return false;
   turn_.wait(lock, [&] { return holder_ == replica; });
   return true;
+}
+
+bool Baton::pause(int replica, Backoff& backoff) noexcept {
+  return hand_over(replica) || backoff.pause();
 }
 
 void Baton::pass_on(int replica) {

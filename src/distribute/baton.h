@@ -21,7 +21,9 @@ class Baton final : public WaitPolicy {
   void acquire(int replica);
   // The replica is done; the next one's turn.
   void leave(int replica) noexcept;
-  // The replica waits for others: lets them run until the baton comes back.
+  // A meeting point: the others run until the baton comes back. False if nobody else is left.
+  bool hand_over(int replica) noexcept;
+  // The replica waits for others, which run in the meantime.
   bool pause(int replica, Backoff& backoff) noexcept override;
 
  private:

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "distribute/baton.h"
 #include "distribute/gradient_plan.h"
+#include "replica/expected_gradients.h"
 
 namespace lockstep {
 
@@ -16,10 +18,10 @@ namespace lockstep {
 // share.
 class ArenaReduction final : public GradientReduction {
  public:
-  // `skip` may be undefined: no vote. `commit` is the key of the commit point's collective.
-  ArenaReduction(GradientPlan& plan, std::span<const Variable> variables,
-                 Communicator& communicator, std::uint64_t run, const Tensor& skip,
-                 CollectiveKey commit);
+  // `commit` is the key of the commit point's collective, at which the replica's `votes` to skip the
+  // step are taken. `baton` may be null.
+  ArenaReduction(GradientPlan& plan, ExpectedGradients expected, Communicator& communicator,
+                 Baton* baton, std::uint64_t run, CollectiveKey commit, Tensor& votes);
 
   Buffer place(std::size_t index) override;
   void ready(std::size_t index, const Tensor& gradient) override;
@@ -27,12 +29,14 @@ class ArenaReduction final : public GradientReduction {
 
  private:
   void submit(std::size_t bucket);
-  void check(std::size_t index, const Tensor& gradient) const;
+  ReducedGradients sums() const;
 
   GradientPlan& plan_;
-  const std::span<const Variable> variables_;
+  ExpectedGradients expected_;
   Communicator& communicator_;
+  Baton* const baton_;
   const CollectiveKey commit_;
+  Tensor& votes_;
   const GradientPlan::Memory memory_;
   std::vector<std::size_t> order_;  // in which gradients became ready; only where the plan asks
   bool note_order_ = false;

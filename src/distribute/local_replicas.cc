@@ -39,7 +39,7 @@ LocalReplicas::LocalReplicas(Options options)
       team_(static_cast<int>(options_.devices.size())) {
   for (int i = 0; i < num_replicas_in_sync(); ++i)
     replicas_.push_back(std::make_unique<Replica>(i, num_replicas_in_sync(), options_.seed,
-                                                  group_.rank(i), plans_));
+                                                  group_.rank(i), baton_.get(), plans_));
 }
 
 LocalReplicas::~LocalReplicas() = default;

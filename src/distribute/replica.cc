@@ -2,7 +2,6 @@
 #include "distribute/replica.h"
 
 #include <lockstep/base/check.h>
-#include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/shape_ops.h>
@@ -10,6 +9,7 @@
 #include <lockstep/tensor/factory.h>
 
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "distribute/gradient_reduction.h"
@@ -25,10 +25,11 @@ ConstElements input_of(const Tensor& tensor) {
 }  // namespace
 
 Replica::Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator,
-                 GradientPlans& plans)
+                 Baton* baton, GradientPlans& plans)
     : index_(index),
       num_replicas_(num_replicas),
       communicator_(communicator),
+      baton_(baton),
       plans_(plans),
       random_{.seed = seed, .stream = static_cast<std::uint64_t>(index)} {}
 
@@ -37,12 +38,12 @@ void Replica::begin_step(std::uint64_t run, const BatchRows* rows) {
   rows_.reset();
   if (rows) rows_ = Rows{rows->local.at(static_cast<std::size_t>(index_)), rows->global};
   sequence_.fill(0);
-  skip_ = Tensor();
+  votes_ = Tensor();
 }
 
 void Replica::end_step() {
   rows_.reset();
-  skip_ = Tensor();
+  votes_ = Tensor();
 }
 
 CollectiveKey Replica::next_key(Channel channel, std::string_view name) {
@@ -51,6 +52,7 @@ CollectiveKey Replica::next_key(Channel channel, std::string_view name) {
 
 void Replica::wait(Pending pending) {
   const telemetry::PhaseScope phase(telemetry::Phase::communication);
+  if (baton_) baton_->hand_over(index_);
   pending.wait();
 }
 
@@ -61,7 +63,10 @@ Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) 
           "expected a floating dtype for mean, got ", name_of(value.dtype()));
   Buffer buffer = Buffer::allocate(current_device(), value.bytes());
   const Elements out{buffer.data(), value.num_elements(), value.dtype()};
-  wait(communicator_.all_reduce(next_key(Channel::user, "all_reduce"), op, input_of(value), out));
+  // Counts are compared by the communicator; shapes of one count, by way of the name, too.
+  std::string name = "all_reduce";
+  if (value.rank() > 1) name += " of " + value.shape().to_string();
+  wait(communicator_.all_reduce(next_key(Channel::user, name), op, input_of(value), out));
   Tensor result(std::move(buffer), value.dtype(), value.shape());
   record("all_reduce", {&value}, result, [this, op](const Tensor& dy, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return all_reduce(op, dy, SourceLocation{}); });
@@ -109,11 +114,7 @@ Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
   return result;
 }
 
-void Replica::vote_skip(const Tensor& skip) {
-  require(skip.dtype() == DType::boolean && skip.num_elements() == 1, SourceLocation{},
-          "ReplicaContext::vote_skip", "expected a boolean scalar, got ", skip.to_string());
-  skip_ = skip_.defined() ? logical_or(skip_, skip) : skip;
-}
+void Replica::vote_skip(const Tensor& skip) { add_vote(votes_, skip); }
 
 std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
     std::span<const Variable> variables, SourceLocation at) {
@@ -124,10 +125,11 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
                   "' was made outside the strategy's scope; make the model after `auto "
                   "scope = strategy.scope();`"),
           at);
-  Tensor skip = std::exchange(skip_, Tensor());
-  if (num_replicas_ == 1) return reduction_of_one(variables.size(), std::move(skip));
-  return std::make_unique<ArenaReduction>(plans_.plan_for(variables), variables, communicator_,
-                                          run_, skip, next_key(Channel::control, "commit"));
+  if (num_replicas_ == 1) return reduction_of_one(variables, votes_, at);
+  ExpectedGradients expected(variables, at);
+  return std::make_unique<ArenaReduction>(plans_.plan_for(variables), std::move(expected),
+                                          communicator_, baton_, run_,
+                                          next_key(Channel::control, "commit"), votes_);
 }
 
 void Replica::merge_call(const std::function<void()>& merge, SourceLocation) {

@@ -9,6 +9,7 @@
 
 #include <array>
 
+#include "distribute/baton.h"
 #include "distribute/gradient_plan.h"
 
 namespace lockstep {
@@ -16,7 +17,8 @@ namespace lockstep {
 // One replica of this process: the context that step functions see. Used by the replica's thread.
 class Replica final : public ReplicaContext {
  public:
-  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator,
+  // `baton` is what replicas that run one at a time take turns by, else null.
+  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator, Baton* baton,
           GradientPlans& plans);
 
   int replica_index() const override { return index_; }
@@ -38,19 +40,20 @@ class Replica final : public ReplicaContext {
 
  private:
   CollectiveKey next_key(Channel channel, std::string_view name);
-  // Waits for a collective; the time is exposed communication.
-  static void wait(Pending pending);
+  // Waits for a collective, a meeting point; the time is exposed communication.
+  void wait(Pending pending);
   Tensor gathered(const Tensor& value, SourceLocation at);
 
   const int index_;
   const int num_replicas_;
   Communicator& communicator_;
+  Baton* const baton_;
   GradientPlans& plans_;
   RandomState random_;
   telemetry::PhaseTimes times_;
   std::uint64_t run_ = 0;
   std::optional<Rows> rows_;
-  Tensor skip_;
+  Tensor votes_;  // to skip the step, so far
   // Calls made so far in this step, by channel.
   std::array<std::int64_t, 5> sequence_{};
 };

@@ -120,9 +120,10 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
   return concat_rows(parts);
 }
 
-void Strategy::refuse_structures(const std::vector<std::string>& first,
-                                 const std::vector<std::string>& other, std::size_t replica,
-                                 SourceLocation at) {
+void Strategy::check_structures(const std::vector<std::string>& first,
+                                const std::vector<std::string>& other, std::size_t replica,
+                                SourceLocation at) {
+  if (first == other) return;
   std::size_t differ = 0;
   while (differ < std::min(first.size(), other.size()) && first[differ] == other[differ]) ++differ;
   const auto path = [&](const std::vector<std::string>& paths) {

@@ -178,14 +178,14 @@ class LOCKSTEP_EXPORT Strategy {
                                                       SourceLocation at) {
     std::vector<std::vector<Tensor>> leaves;
     for (const T& component : value) leaves.push_back(flatten(component));
-    for (std::size_t r = 1; r < leaves.size(); ++r)
-      if (leaves[r].size() != leaves[0].size())
-        refuse_structures(leaf_paths(value[0]), leaf_paths(value[r]), r, at);
+    if constexpr (!data::FixedNest<T>)
+      for (std::size_t r = 1; r < leaves.size(); ++r)
+        check_structures(leaf_paths(value[0]), leaf_paths(value[r]), r, at);
     return leaves;
   }
-  [[noreturn]] static void refuse_structures(const std::vector<std::string>& first,
-                                             const std::vector<std::string>& other,
-                                             std::size_t replica, SourceLocation at);
+  static void check_structures(const std::vector<std::string>& first,
+                               const std::vector<std::string>& other, std::size_t replica,
+                               SourceLocation at);
   std::vector<Tensor> reduce_leaves(ReduceOp op, const std::vector<std::vector<Tensor>>& leaves,
                                     ReplicaKind kind, std::optional<int> axis,
                                     SourceLocation at) const;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/distribute/strategy.h>
+#include <lockstep/replica/context.h>
+#include <lockstep/tensor/factory.h>
+
+#include <thread>
+
+#include "support/errors.h"
+#include "support/quiet_log.h"
+#include "support/replicas.h"
+#include "support/values.h"
+
+namespace lockstep {
+namespace {
+
+using lockstep::testing::name_of;
+using lockstep::testing::replicas;
+using lockstep::testing::throws;
+using lockstep::testing::vec;
+
+void expect_outside() {
+  EXPECT_FALSE(has_strategy());
+  EXPECT_FALSE(in_cross_replica_context());
+  ASSERT_NE(get_replica_context(), nullptr);
+  EXPECT_EQ(get_replica_context()->num_replicas_in_sync(), 1);
+}
+
+void expect_cross_replica() {
+  EXPECT_TRUE(has_strategy());
+  EXPECT_TRUE(in_cross_replica_context());
+  EXPECT_EQ(get_replica_context(), nullptr);
+}
+
+class Contexts : public ::testing::TestWithParam<ReplicaThreads> {
+ protected:
+  const MirroredStrategy strategy = replicas(2, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Modes, Contexts, ::testing::ValuesIn(testing::kBothModes),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Contexts, CTX02_ScopesOfOneStrategyNest) {
+  {
+    const auto outer = strategy.scope();
+    expect_cross_replica();
+    {
+      const auto inner = strategy.scope();
+      expect_cross_replica();
+    }
+    expect_cross_replica();
+  }
+  expect_outside();
+}
+
+TEST_P(Contexts, CTX04_TheVerbsAreRefusedInAStep) {
+  const PerReplica<Tensor> value({Tensor(1.0f), Tensor(2.0f)});
+  const Strategy& s = strategy;
+  s.run([&] {
+    EXPECT_THAT([&] { s.run([] {}); },
+                throws<FailedPrecondition>("[Strategy::run]", "step function", "merge_call"));
+    EXPECT_THAT([&] { s.reduce(ReduceOp::sum, value); },
+                throws<FailedPrecondition>("[Strategy::reduce]", "merge_call"));
+    EXPECT_THAT([&] { const auto scope = s.scope(); },
+                throws<FailedPrecondition>("[Strategy::scope]"));
+    EXPECT_THAT([&] { s.gather(value); }, throws<FailedPrecondition>("[Strategy::gather]"));
+  });
+}
+
+TEST_P(Contexts, AStepIsInAReplica) {
+  strategy.run([&] {
+    EXPECT_TRUE(has_strategy());
+    EXPECT_FALSE(in_cross_replica_context());
+    EXPECT_EQ(get_replica_context()->num_replicas_in_sync(), 2);
+    EXPECT_EQ(current_replica_group().get(), strategy.implementation().get());
+    EXPECT_EQ(current_device().index, testing::replica_index()) << "factories place tensors there";
+  });
+  expect_outside();
+}
+
+TEST_P(Contexts, AStepRunFromAScopeReturnsToIt) {
+  const auto scope = strategy.scope();
+  strategy.run([] { EXPECT_FALSE(in_cross_replica_context()); });
+  expect_cross_replica();
+}
+
+TEST_P(Contexts, AStepThatThrowsReturnsToTheContextBefore) {
+  const testing::QuietLog quiet;
+  EXPECT_THROW(strategy.run([] { throw 1; }), int);
+  expect_outside();
+  const auto scope = strategy.scope();
+  EXPECT_THROW(strategy.run([] { throw 1; }), int);
+  expect_cross_replica();
+}
+
+TEST_P(Contexts, StrategiesDoNotMix) {
+  const auto other = replicas(2);
+  {
+    const auto scope = strategy.scope();
+    EXPECT_THAT([&] { const auto inner = other.scope(); },
+                throws<FailedPrecondition>("[Strategy::scope]", "mix"));
+    EXPECT_THAT([&] { other.run([] {}); }, throws<FailedPrecondition>("[Strategy::run]", "mix"));
+  }
+  strategy.run([&] {
+    EXPECT_THAT([&] { const auto inner = other.scope(); }, throws<FailedPrecondition>("mix"));
+    EXPECT_THAT([&] { other.run([] {}); }, throws<FailedPrecondition>("mix"));
+  });
+}
+
+TEST_P(Contexts, MergeCallIsOnTheCrossReplicaSide) {
+  int merges = 0;
+  strategy.run([&] {
+    ReplicaContext* const context = get_replica_context();
+    context->merge_call([&] {
+      ++merges;
+      expect_cross_replica();
+      EXPECT_THAT([&] { strategy.run([] {}); }, throws<FailedPrecondition>("[Strategy::run]"));
+      EXPECT_EQ(strategy.reduce(ReduceOp::sum, PerReplica<Tensor>({Tensor(1.0f), Tensor(2.0f)}))
+                    .item<float>(),
+                3);
+    });
+    EXPECT_EQ(get_replica_context(), context);
+  });
+  EXPECT_EQ(merges, 1);
+}
+
+TEST_P(Contexts, AThreadStartedInAStepSeesNoReplica) {
+  strategy.run([] { std::thread(expect_outside).join(); });
+}
+
+TEST(StrategyHandle, CopiesAndSlicesAreTheSameStrategy) {
+  const auto strategy = replicas(2);
+  const Strategy sliced = strategy;
+  EXPECT_EQ(sliced, strategy);
+  EXPECT_FALSE(sliced == replicas(2));
+  const auto scope = sliced.scope();
+  const auto inner = strategy.scope();
+}
+
+TEST(StrategyHandle, OneReplicaIsTheSameProgram) {
+  const OneDeviceStrategy one;
+  EXPECT_EQ(one.num_replicas_in_sync(), 1);
+  const auto scope = one.scope();
+  Variable v(Tensor(1.0f), {.aggregation = VariableAggregation::mean});
+  const auto result = one.run([&] {
+    v.assign_add(get_replica_context()->all_reduce(ReduceOp::sum, Tensor(2.0f)));
+    return v.read();
+  });
+  EXPECT_EQ(one.reduce(ReduceOp::sum, result).item<float>(), 3);
+  EXPECT_THAT([&] { one.run([&] { one.run([] {}); }); },
+              throws<FailedPrecondition>("step function"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/base/thread.h>
+#include <lockstep/distribute/strategy.h>
+
+#include "support/errors.h"
+#include "support/process.h"
+#include "support/replicas.h"
+
+namespace lockstep {
+namespace {
+
+using lockstep::testing::cpus;
+using lockstep::testing::num_threads;
+using lockstep::testing::throws;
+using ::testing::HasSubstr;
+
+TEST(MakeStrategy, ReadsTheKindAndTheReplicas) {
+  EXPECT_EQ(make_strategy("one_device").num_replicas_in_sync(), 1);
+  EXPECT_EQ(make_strategy("one_device:CPU:1").describe(), "OneDeviceStrategy on CPU:1");
+  EXPECT_EQ(make_strategy("mirrored:4").num_replicas_in_sync(), 4);
+  EXPECT_EQ(make_strategy("mirrored:CPU:0,CPU:2").describe(), "MirroredStrategy on CPU:0 CPU:2");
+  EXPECT_EQ(make_strategy("mirrored").num_replicas_in_sync(), available_cores());
+}
+
+TEST(MakeStrategy, RefusesTheRestByName) {
+  for (const char* text : {"", "mirrord", "mirrored2", "1"})
+    EXPECT_THAT([&] { make_strategy(text); },
+                throws<InvalidArgument>("[make_strategy]", "one_device", "mirrored", text));
+  for (const char* text :
+       {"mirrored:0", "mirrored:-1", "mirrored:CPU:x", "mirrored:CPU:0,", "one_device:NPU:0"})
+    EXPECT_THAT([&] { make_strategy(text); }, throws<InvalidArgument>("device")) << text;
+  EXPECT_THAT([] { make_strategy("multi_worker"); }, throws<Unavailable>("multi_worker"));
+  EXPECT_THAT([] { make_strategy("tpu"); }, throws<Unavailable>("tpu"));
+}
+
+TEST(Mirrored, TakesNoDeviceTwice) {
+  EXPECT_THAT(
+      [] {
+        MirroredStrategy({.devices = {"CPU:0", "CPU:1", "cpu:0"}});
+      },
+      throws<InvalidArgument>("[MirroredStrategy]", "CPU:0", "twice"));
+}
+
+TEST(Mirrored, RefusesNegativePackSizes) {
+  EXPECT_THAT(
+      [] { MirroredStrategy({.devices = cpus(2), .communication = {.bytes_per_pack = -1}}); },
+      throws<InvalidArgument>("bytes_per_pack", "-1"));
+}
+
+TEST(Mirrored, SaysHowItRuns) {
+  EXPECT_EQ(testing::replicas(2, ReplicaThreads::one_at_a_time).describe(),
+            "MirroredStrategy on CPU:0 CPU:1, one replica at a time");
+}
+
+TEST(Mirrored, OwnsItsThreads) {
+  const int before = num_threads();
+  {
+    const auto strategy = testing::replicas(4);
+    strategy.run([] {});
+    EXPECT_EQ(num_threads(), before + 3) << "the caller's thread is replica 0";
+  }
+  EXPECT_EQ(num_threads(), before);
+}
+
+TEST(Mirrored, TellsWhereStepsSpentTheirTime) {
+  using namespace std::chrono_literals;
+  const auto strategy = testing::replicas(2);
+  for (int i = 0; i < 3; ++i)
+    strategy.run([] {
+      std::this_thread::sleep_for(testing::replica_index() == 0 ? 20ms : 10ms);
+      get_replica_context()->all_reduce(ReduceOp::sum, Tensor(1.0f));
+    });
+  const telemetry::StepReport report = strategy.step_report();
+  EXPECT_EQ(report.steps, 3);
+  // The average over the replicas: one computes for 20 ms, the other for 10 and waits for 10.
+  EXPECT_GT(report.compute, 3 * 0.0145);
+  EXPECT_GT(report.communication, 3 * 0.004);
+  EXPECT_GE(report.total, 3 * 0.020);
+  EXPECT_NEAR(report.input + report.compute + report.communication + report.update, report.total,
+              0.1 * report.total);
+  EXPECT_THAT(report.to_table(), HasSubstr("communication"));
+}
+
+}  // namespace
+}  // namespace lockstep
