@@ -4,10 +4,11 @@
 // Numbers about a whole epoch, over all replicas.
 //
 // A metric's state is a variable that is brought together when it is read (on_read): in a step each
-// replica adds to its own component, which costs no communication, and result() computes from the sum
-// over all replicas and workers. So the mean of a metric is over examples, not a mean of means, and a
-// replica without rows adds nothing. Sums are kept in f64. Metrics are cheap handles, made in the
-// strategy's scope, updated in the step function; result() and reset_state() are for both sides.
+// replica adds to its own component, which costs no communication, and result() computes from the
+// sum over all replicas and workers. So the mean of a metric is over examples, not a mean of means,
+// and a replica without rows adds nothing. Sums are kept in f64. Metrics are cheap handles, made in
+// the strategy's scope, updated in the step function; result() and reset_state() are for both
+// sides.
 
 #include <lockstep/metrics/accuracy.h>
 #include <lockstep/metrics/mean.h>

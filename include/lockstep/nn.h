@@ -3,18 +3,18 @@
 
 // Layers and losses.
 //
-// A layer is a value: it knows its sizes when it is made, makes its variables at once in the scope that
-// is open, and is called like a function. Copies share the variables. Calls are const, so one model
-// serves all replicas of a step at the same time, each of which reads its own components. Layers know
-// nothing of strategies; what makes a model distributed is the scope in which it was made.
+// A layer is a value: it knows its sizes when it is made, makes its variables at once in the scope
+// that is open, and is called like a function. Copies share the variables. Calls are const, so one
+// model serves all replicas of a step at the same time, each of which reads its own components.
+// Layers know nothing of strategies; what makes a model distributed is the scope it was made in.
 //
-//   Sizes      are given, in and out, as in Dense(64, 128). Sequential compares neighbours when it is
-//              made, calls compare the input; errors name the layer and both numbers.
-//   Training   layers that differ in training take it from the call, model(x, {.training = true}).
-//   Layers of your own  are any function from tensor to tensor, a lambda or a class with variables()
-//              and a const call operator.
-//   Losses     come per example, labels first. compute_average_loss turns them into this replica's
-//              part of the mean over the global batch: sum it, and the gradients, over the replicas.
+//   Sizes     are given, in and out, as in Dense(64, 128). Sequential compares neighbours when it
+//             is made, calls compare the input; errors name the layer and both numbers.
+//   Training  layers that differ in training take it from the call: model(x, {.training = true}).
+//   Your own  layers are any function from tensor to tensor: a lambda, or a class with a const
+//             call operator and, if it has any, variables().
+//   Losses    come per example, labels first. compute_average_loss turns them into this replica's
+//             part of the mean over the global batch: sum it, and the gradients, over replicas.
 
 #include <lockstep/nn/activation.h>
 #include <lockstep/nn/conv2d.h>

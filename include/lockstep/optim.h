@@ -3,18 +3,19 @@
 
 // Optimizers: from gradients to new weights.
 //
-// minimize(loss, variables, tape) is one training step: the tape computes the gradients, each of which
-// is summed over the replicas as soon as it is there, and after the commit point, when all sums are known
-// everywhere, every variable is updated once and in place. apply_gradients is the long form, for gradients
-// that come from elsewhere or are changed first; it has TensorFlow's meaning: each replica brings its own
-// gradients, the optimizer sums them.
+// minimize(loss, variables, tape) is one training step: the tape computes the gradients, each of
+// which is summed over the replicas as soon as it is there, and after the commit point, when all
+// sums are known everywhere, every variable is updated once and in place. apply_gradients is the
+// long form, for gradients that come from elsewhere or are changed first; it has TensorFlow's
+// meaning: each replica brings its own gradients, the optimizer sums them.
 //
-// All that changes over time is a variable: step counts, slots, the learning rate. So optimizers are
-// made in the strategy's scope, each replica updates its own components, and as all of them apply the
-// same sums, weights stay bitwise equal. A schedule maps the number of updates, a tensor, to the rate.
+// All that changes over time is a variable: step counts, slots, the learning rate. So optimizers
+// are made in the strategy's scope, each replica updates its own components, and as all of them
+// apply the same sums, weights stay bitwise equal. A schedule maps the number of updates, a tensor,
+// to the rate.
 //
-// An optimizer of your own derives from Optimizer, names its slots and says how one variable is updated,
-// with the update ops of ops/update.h.
+// An optimizer of your own derives from Optimizer, names its slots and says how one variable is
+// updated: with update_values (replica/variable.h) and the update ops (ops/update.h).
 
 #include <lockstep/optim/adam.h>
 #include <lockstep/optim/clip.h>

@@ -13,8 +13,7 @@ void SparseCategoricalAccuracy::update_state(const Tensor& labels, const Tensor&
               predictions.shape().without_axis(-1) == labels.shape(),
           at, "SparseCategoricalAccuracy",
           "expected integer labels [..] and predictions [.., classes], got ",
-          name_of(labels.dtype()), labels.shape().to_string(), " and ",
-          predictions.shape().to_string());
+          name_of(labels.dtype()), labels.shape(), " and ", predictions.shape());
   const RecorderScope suspended(nullptr);
   const Tensor right = equal(argmax(predictions, -1, at), cast(labels, DType::i64, at));
   mean_.update_state(right, weight, at);

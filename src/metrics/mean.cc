@@ -24,11 +24,10 @@ Mean::Mean(std::string name, SourceLocation at)
 void Mean::update_state(const Tensor& values, const Tensor& weight, SourceLocation at) {
   if (total_and_weight_.group() != current_replica_group() || !get_replica_context())
     throw FailedPrecondition(
-        message(
-            "Mean::update_state", "metric '", name(),
-            "' was made in another scope than this step runs in, or this is no step; make it after "
-            "`auto scope = strategy.scope();` and update it in the function given to "
-            "Strategy::run"),
+        message("Mean::update_state", "metric '", name(),
+                "' belongs to the steps of the strategy in whose scope it was made; make it after "
+                "`auto scope = strategy.scope();` and update it in the function given to "
+                "Strategy::run"),
         at);
   const RecorderScope suspended(nullptr);
   const Tensor exact = cast(values, DType::f64, at);

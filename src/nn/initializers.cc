@@ -14,7 +14,7 @@ struct Fans {
 
 Fans fans_of(const Shape& shape, const char* op) {
   require(shape.rank() > 0 && shape.num_elements() > 0, SourceLocation{}, op,
-          "expected a kernel's shape, got ", shape.to_string());
+          "expected a kernel's shape, got ", shape);
   const auto out = static_cast<double>(shape.dim(-1));
   if (shape.rank() == 1) return {out, out};
   const auto in = static_cast<double>(shape.dim(-2));

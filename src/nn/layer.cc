@@ -7,8 +7,8 @@ Variable Layer::add_variable(const char* role, const Shape& shape, DType dtype,
                              const Initializer& initializer) {
   const Tensor initial = initializer(shape, dtype);
   require(initial.defined() && initial.shape() == shape && initial.dtype() == dtype, at_, name_,
-          "expected an initializer that gives ", name_of(dtype), shape.to_string(), " for the ",
-          role, ", got ", initial.to_string());
+          "expected an initializer that gives ", name_of(dtype), shape, " for the ", role, ", got ",
+          initial);
   const Variable variable(initial, {.name = name_ + "/" + role}, at_);
   adopt(variable);
   return variable;
@@ -43,8 +43,8 @@ void Layer::check_input(const Tensor& x, const Input& expected, SourceLocation a
   if (expected.size != kAnySize)
     text += " with " + std::to_string(expected.size) + " values on the last axis";
   if (expected.dtype) text += " of dtype " + std::string(name_of(*expected.dtype));
-  throw InvalidArgument(
-      message(name_, "expected ", text, ", got ", name_of(x.dtype()), x.shape().to_string()), at);
+  throw InvalidArgument(message(name_, "expected ", text, ", got ", name_of(x.dtype()), x.shape()),
+                        at);
 }
 
 }  // namespace lockstep::nn

@@ -20,19 +20,18 @@ using Divisor = std::variant<std::int64_t, Tensor>;
 Divisor rows_of_all_replicas(std::int64_t rows, SourceLocation at) {
   ReplicaContext* const replica = get_replica_context();
   if (!replica)
-    throw FailedPrecondition(message(kAverage,
-                                     "the number of rows is not known in cross-replica "
-                                     "context; call it in the function given to "
-                                     "Strategy::run, or pass {.global_batch_size = n}"),
-                             at);
+    throw FailedPrecondition(
+        message(kAverage,
+                "the number of rows is not known in cross-replica context; call it in "
+                "the function given to Strategy::run, or pass {.global_batch_size = n}"),
+        at);
   const auto batch = replica->batch_rows();
   if (!batch)
     return replica->num_replicas_in_sync() == 1 ? Divisor(rows) : replica->global_count(rows);
   require(rows == batch->local, at, kAverage, "got losses of ", rows,
           " rows, but this replica's part of the batch has ", batch->local,
-          "; say what to divide by: {.count = context.global_count(n)}, n being this replica's "
-          "number of "
-          "examples, or {.global_batch_size = n}");
+          "; say what to divide by: {.count = context.global_count(n)}, n being the number of "
+          "examples of this replica, or {.global_batch_size = n}");
   return batch->global;
 }
 
@@ -47,7 +46,7 @@ Divisor divisor_of(const Tensor& per_example, const AverageLossOptions& options,
   }
   if (!options.count.defined()) return rows_of_all_replicas(per_example.dim(0), at);
   require(options.count.num_elements() == 1 && options.count.dtype() != DType::boolean, at,
-          kAverage, "expected a count that is a scalar, got ", options.count.to_string());
+          kAverage, "expected a count that is a scalar, got ", options.count);
   return options.count;
 }
 
@@ -64,8 +63,8 @@ Tensor aligned(const Tensor& weight, const Shape& losses) {
 Tensor weighted(const Tensor& losses, const Tensor& weight, SourceLocation at) {
   const Tensor factor = cast(aligned(weight, losses.shape()), losses.dtype(), at);
   const Tensor product = mul(Operand(losses, at), Operand(factor, at));
-  require(product.shape() == losses.shape(), at, kAverage, "sample_weight ",
-          weight.shape().to_string(), " does not broadcast to losses ", losses.shape().to_string());
+  require(product.shape() == losses.shape(), at, kAverage, "sample_weight ", weight.shape(),
+          " does not broadcast to losses ", losses.shape());
   return product;
 }
 
@@ -81,8 +80,8 @@ Tensor divided(const Tensor& total, const Divisor& divisor) {
 
 Tensor mean_squared_error(const Tensor& targets, const Tensor& predictions, SourceLocation at) {
   require(targets.shape() == predictions.shape() && targets.rank() > 0, at, "mean_squared_error",
-          "expected targets and predictions of one shape of rank 1 or more, got ",
-          targets.shape().to_string(), " and ", predictions.shape().to_string());
+          "expected targets and predictions of one shape of rank 1 or more, got ", targets.shape(),
+          " and ", predictions.shape());
   return mean(square(sub(Operand(targets, at), Operand(predictions, at)), at), {.axes = {-1}}, at);
 }
 
@@ -90,7 +89,7 @@ Tensor compute_average_loss(const Tensor& per_example, const AverageLossOptions&
                             SourceLocation at) {
   require(per_example.defined() && is_floating(per_example.dtype()) && per_example.rank() > 0, at,
           kAverage, "expected floating losses of rank 1 or more, one per example, got ",
-          per_example.to_string());
+          per_example);
   const Divisor divisor = divisor_of(per_example, options, at);
   const DType dtype = per_example.dtype();
   Tensor losses = dtype == DType::f64 ? per_example : cast(per_example, DType::f32, at);

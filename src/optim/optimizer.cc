@@ -24,16 +24,15 @@ std::optional<Schedule> schedule_of(const LearningRate& rate) {
   return rate.schedule() ? std::optional(*rate.schedule()) : std::nullopt;
 }
 
-// One limit of gradients at most, and none negative.
+// At most one limit of gradients, and none negative.
 Clip checked(const Clip& clip, SourceLocation at) {
-  const double limits[] = {clip.value, clip.norm, clip.global_norm};
-  const auto none_negative =
-      std::all_of(std::begin(limits), std::end(limits), [](double x) { return x >= 0; });
-  require(
-      none_negative &&
-          std::count_if(std::begin(limits), std::end(limits), [](double x) { return x > 0; }) <= 1,
-      at, "Optimizer", "expected at most one kind of clipping, and no negative limit, got value ",
-      clip.value, ", norm ", clip.norm, ", global_norm ", clip.global_norm);
+  int limits = 0;
+  for (const double limit : {clip.value, clip.norm, clip.global_norm}) {
+    require(limit >= 0, at, "Optimizer", "expected a clipping limit of 0 or more, got ", limit);
+    if (limit > 0) ++limits;
+  }
+  require(limits <= 1, at, "Optimizer", "expected one kind of clipping, got value ", clip.value,
+          ", norm ", clip.norm, " and global_norm ", clip.global_norm);
   return clip;
 }
 
@@ -54,8 +53,7 @@ Optimizer::Optimizer(const LearningRate& rate, const Clip& clip,
 
 Optimizer::~Optimizer() = default;
 
-// The calling thread's replica, if it is one of those that the optimizer and the variables belong
-// to.
+// The calling thread's replica, if the optimizer and the variables belong to it.
 ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> variables,
                                    SourceLocation at) const {
   const auto& group = current_replica_group();
@@ -68,13 +66,12 @@ ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> var
   if (iterations_.group() != group)
     refuse(
         "the optimizer was made outside the scope of the strategy that runs this step; make it "
-        "after "
-        "`auto scope = strategy.scope();`");
+        "after `auto scope = strategy.scope();`");
   for (const Variable& variable : variables)
     if (variable.group() != group)
       refuse("variable '", variable.name(),
-             "' was made outside the scope of the strategy that runs this "
-             "step; make the model after `auto scope = strategy.scope();`");
+             "' was made outside the scope of the strategy that runs this step; make the model "
+             "after `auto scope = strategy.scope();`");
   require(!variables.empty(), at, op, "expected variables to update, got none");
   return *replica;
 }
@@ -83,12 +80,10 @@ void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables
                          GradientTape& tape, SourceLocation at) {
   constexpr const char* kOp = "Optimizer::minimize";
   const auto reduction = replica(kOp, variables, at).begin_gradient_reduction(variables, at);
-  // Local to this statement, as is what it returns: neither may hold weights or the arena any
-  // longer.
+  // What it reads and returns is gone after this statement, so that nobody else holds the weights.
   tape.gradient(
       loss, variables,
-      {.target_gradient = {},
-       .on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
+      {.on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
        .place = [&](std::size_t i) { return reduction->place(i); }},
       at);
   step(kOp, variables, committed(*reduction), at);
@@ -105,8 +100,7 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
     require(!gradients[i].defined() || (gradients[i].shape() == variables[i].shape() &&
                                         gradients[i].dtype() == variables[i].dtype()),
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
-            name_of(variables[i].dtype()), variables[i].shape().to_string(), ", got ",
-            gradients[i].to_string());
+            name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
   if (!options.aggregate) {
     step(kOp, variables, {{gradients.begin(), gradients.end()}, Tensor(false)}, at);
     return;
@@ -146,19 +140,19 @@ void Optimizer::step(const char* op, std::span<const Variable> variables, Reduce
 // Some variable is used on some replica; warns once about those that are not.
 void Optimizer::check_used(const char* op, std::span<const Variable> variables,
                            std::span<const Tensor> gradients, SourceLocation at) {
-  const auto unused = std::find_if(gradients.begin(), gradients.end(),
-                                   [](const Tensor& g) { return !g.defined(); });
-  if (unused == gradients.end()) return;
-  require(
-      std::any_of(gradients.begin(), gradients.end(), [](const Tensor& g) { return g.defined(); }),
-      at, op,
-      "no variable has a gradient on any replica; compute the loss from the variables while the "
-      "tape "
-      "records");
-  if (warned_.exchange(true)) return;
-  logging::warning(message(op, "variable '",
-                           variables[static_cast<std::size_t>(unused - gradients.begin())].name(),
-                           "' has no gradient on any replica and keeps its value"));
+  const Variable* unused = nullptr;
+  bool any_used = false;
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (gradients[i].defined())
+      any_used = true;
+    else if (!unused)
+      unused = &variables[i];
+  require(any_used, at, op,
+          "no variable has a gradient on any replica; compute the loss from the variables while "
+          "the tape records");
+  if (unused && !warned_.exchange(true))
+    logging::warning(message(op, "variable '", unused->name(),
+                             "' has no gradient on any replica and keeps its value"));
 }
 
 void Optimizer::build(std::span<const Variable> variables) { slots_->of(variables); }
@@ -174,7 +168,7 @@ Tensor Optimizer::learning_rate() const {
   if (!schedule_) return rate_->read();
   Tensor rate = (*schedule_)(iterations_.read());
   require(rate.defined() && rate.num_elements() == 1 && is_floating(rate.dtype()), SourceLocation{},
-          "Optimizer", "expected a schedule that gives a floating scalar, got ", rate.to_string());
+          "Optimizer", "expected a schedule that gives a floating scalar, got ", rate);
   return rate;
 }
 

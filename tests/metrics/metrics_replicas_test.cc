@@ -88,7 +88,8 @@ TEST(AccuracyInReplicas, S10_CountsEveryExampleOnce) {
   const auto scope = strategy.scope();
   SparseCategoricalAccuracy accuracy;
   // Example i is right when i is below 600: 1000 of them in batches of 8.
-  const auto batches = strategy.distribute_dataset(data::from_tensor_slices(range(0, 1000)).batch(8));
+  const auto batches =
+      strategy.distribute_dataset(data::from_tensor_slices(range(0, 1000)).batch(8));
   double examples = 0;
   for (const auto& batch : batches) {
     const auto counted = strategy.run(

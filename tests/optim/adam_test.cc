@@ -55,6 +55,18 @@ TEST(Adam, FollowsThePaperInF32WithItsDefaults) {
     EXPECT_NEAR(w.read().data<float>()[i], expected[i].w, 2e-6) << i;
 }
 
+TEST(Adam, ShrinksWeightsByTheirDecayFirst) {
+  Variable w(full({3}, 2, DType::f64));
+  Adam optimizer({.learning_rate = 0.02, .weight_decay = 0.5});
+  Reference expected{.w = 2, .rate = 0.02};
+  for (int t = 0; t < 10; ++t) {
+    optimizer.apply_gradients({full({3}, gradient_at(t), DType::f64)}, {w});
+    expected.w -= 0.02 * 0.5 * expected.w;
+    expected.update(gradient_at(t));
+    ASSERT_NEAR(w.read().data<double>()[1], expected.w, 1e-14) << "step " << t;
+  }
+}
+
 TEST(Adam, FirstStepIsTheRateWhateverTheScale) {
   for (const float scale : {1e-3f, 1.0f, 1e4f}) {
     Variable w(Tensor(0.0f));

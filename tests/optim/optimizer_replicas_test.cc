@@ -142,6 +142,29 @@ TEST(ApplyGradientsInReplicas, OPT_01_SumsGradientsUnlessToldNotTo) {
   }
 }
 
+TEST(GradientsInReplicas, OPT_03_AreEachReplicasOwn) {
+  const MirroredStrategy strategy = replicas(2);
+  const auto scope = strategy.scope();
+  Variable v(Tensor(1.0f));
+  std::vector<float> of_input;
+  const auto batches = strategy.distribute_dataset(
+      data::from_tensor_slices(Tensor({4}, {5.0f, 6.0f, 7.0f, 8.0f})).batch(2));
+  for (const auto& batch : batches) {
+    const auto gradients = strategy.run(
+        [&](const Tensor& x) {
+          GradientTape tape({.persistent = true});
+          tape.watch(x);
+          return std::pair(tape.gradient(x * x, {x})[0], tape.gradient(v * v, {v})[0]);
+        },
+        batch);
+    for (const auto& [of_x, of_v] : gradients) {
+      of_input.push_back(of_x.item<float>());
+      EXPECT_EQ(of_v.item<float>(), 2);
+    }
+  }
+  EXPECT_THAT(of_input, ElementsAre(10, 12, 14, 16));
+}
+
 TEST(ApplyGradientsInReplicas, OPT_04_ClipsTheSum) {
   const MirroredStrategy strategy = replicas(2);
   const auto scope = strategy.scope();

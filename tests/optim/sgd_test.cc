@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/optim/sgd.h>
 #include <lockstep/tensor/factory.h>
 
 #include <cmath>
+#include <functional>
 
 namespace lockstep::optim {
 namespace {
@@ -23,9 +25,7 @@ void compare(const SGDOptions& options, DType dtype, double tolerance, Formula f
   for (int t = 0; t < kSteps; ++t) {
     optimizer.apply_gradients({full({3}, gradient_at(t), dtype)}, {w});
     formula(expected, velocity, gradient_at(t));
-    for (const Tensor value = w.read();
-         const double x : dtype == DType::f64 ? value.to_vector<double>()
-                                              : std::vector<double>(3, value.data<float>()[2]))
+    for (const double x : cast(w.read(), DType::f64).to_vector<double>())
       ASSERT_NEAR(x, expected, tolerance) << "step " << t;
   }
   EXPECT_EQ(optimizer.iterations().read().item<int>(), kSteps);
@@ -54,6 +54,13 @@ TEST(SGD, LooksAheadWithNesterov) {
                 v = kMomentum * v - kRate * g;
                 w += kMomentum * v - kRate * g;
               });
+}
+
+TEST(SGD, ShrinksWeightsByTheirDecayFirst) {
+  both_dtypes({.learning_rate = kRate, .weight_decay = 0.5}, [](double& w, double&, double g) {
+    w -= kRate * 0.5 * w;
+    w -= kRate * g;
+  });
 }
 
 TEST(SGD, VelocityIsInUnitsOfSteps) {
