@@ -48,8 +48,7 @@ struct Variable::State {
   }
   void check_value(const Tensor& value, const char* op, SourceLocation at) const {
     require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op,
-            "variable '", name, "' is ", name_of(dtype), shape.to_string(), ", got ",
-            value.to_string());
+            "variable '", name, "' is ", name_of(dtype), shape, ", got ", value);
   }
   void set_all(const Tensor& value) {
     const Lock lock(*this);
