@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares our programs with their peers: both stay open side by side and run a window of steps in
-turn, A B A B, so that whatever else the machine does falls on both. The ratio of each pair is taken;
-their median counts. run.sh builds what this needs."""
+turn, A B A B, so that whatever else the machine does falls on both. The ratio of each pair is
+taken; their median counts. run.sh builds what this needs."""
 import argparse
 import json
 import os
@@ -120,14 +120,15 @@ LINE = "{:52} {:>9} {:>9} {:>24} {:>6} {:>4}  {}"
 def print_row(result):
     ratio = "{ratio_median:.3f} ({ratio_min:.3f}-{ratio_max:.3f})".format(**result)
     print(LINE.format(result["workload"], in_words(result["ours"]), in_words(result["peer"]), ratio,
-                      result["bar"], "yes" if result["met"] else "NO", result["peer_version"]), flush=True)
+                      result["bar"], "yes" if result["met"] else "NO", result["peer_version"]),
+          flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help="rows to measure; all if none is named")
+    parser.add_argument("names", nargs="*", metavar="name", help="rows to measure, or all")
     parser.add_argument("--list", action="store_true", help="name all rows and end")
-    parser.add_argument("--pairs", type=int, default=9, help="A B pairs of windows, at least 7 to count")
+    parser.add_argument("--pairs", type=int, default=9, help="A B pairs of windows, 7 at least")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a window")
     parser.add_argument("--statistic", choices=STATISTICS, default="median",
                         help="what counts of a window; p10 or cpu where other work disturbs")
@@ -140,7 +141,7 @@ def main():
         parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(rows.ROWS)}")
 
     prepare(names)
-    print(LINE.format("workload", "ours", "peer", "ratio (min-max)", "bar", "met", "peer's version"))
+    print(LINE.format("workload", "ours", "peer", "ratio (min-max)", "bar", "met", "peer is"))
     all_met = True
     for name in names:
         results = []

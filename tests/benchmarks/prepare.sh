@@ -17,10 +17,11 @@ torch_stand_ins() {
   {
     echo '#include <stdlib.h>'
     nm -D --undefined-only "$torch"/*.so | awk '{ sub(/@.*/, "", $2); print $2 }' | sort -u |
-      sed -nE 's/^(cublas|cudnn|cuFile|cufft|cusparse|cusolver|nccl|nvrtc|nvshmem).*/void &(void) { abort(); }/p'
+      grep -E '^(cublas|cudnn|cuFile|cufft|cusparse|cusolver|nccl|nvrtc|nvshmem)' |
+      sed 's/.*/void &(void) { abort(); }/'
   } >"$dir/stand_ins.c"
-  readelf -d "$torch"/*.so | sed -nE 's/.*NEEDED.*\[(lib(cu|nccl|nvrtc|nvshmem).*)\]/\1/p' | sort -u |
-    grep -vE '^lib(cudart|cupti|cuda)\.so' |
+  readelf -d "$torch"/*.so | sed -nE 's/.*NEEDED.*\[(lib(cu|nccl|nvrtc|nvshmem).*)\]/\1/p' |
+    sort -u | grep -vE '^lib(cudart|cupti|cuda)\.so' |
     while read -r library; do
       version=$library
       [[ $library == libnvshmem* ]] && version=NVSHMEM

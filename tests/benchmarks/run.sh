@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/benchmarks/run.sh               measures everything against its peers
 # tests/benchmarks/run.sh mlp conv ...  measures these; --list names all of them
-# Installs the peers and builds Release below build/benchmarks/, prints one table, and writes its rows
-# to build/benchmarks/<name>.json. Options are passed on to driver.py (--pairs, --seconds, ...). Exit
-# code 0 only when every bar is met. Let nothing else run meanwhile.
+# Installs the peers and builds Release below build/benchmarks/, prints one table, and writes its
+# rows to build/benchmarks/<name>.json. Options go to driver.py (--pairs, --seconds, ...).
+# Exit code 0 only when every bar is met. Let nothing else run meanwhile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source cmake/apt_install.sh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tensorflow_mlp.py: a training step of the MLP under MirroredStrategy, two logical CPUs, 128 rows each."""
+"""A training step of the MLP under MirroredStrategy: two logical CPUs, 128 rows each."""
 import tensorflow as tf
 
 import window
@@ -11,8 +11,8 @@ strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 with strategy.scope():
     model = tf.keras.Sequential([
-        tf.keras.Input((784,)), tf.keras.layers.Dense(512, "relu"), tf.keras.layers.Dense(512, "relu"),
-        tf.keras.layers.Dense(10)])
+        tf.keras.Input((784,)), tf.keras.layers.Dense(512, "relu"),
+        tf.keras.layers.Dense(512, "relu"), tf.keras.layers.Dense(10)])
     optimizer = tf.keras.optimizers.SGD(0.01)
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_ddp.py: a training step of two processes of one thread each, DistributedDataParallel on
-Gloo, 128 rows each. The second process does what the first one broadcasts: steps until told to stop."""
+"""A training step of the MLP in two processes of one thread each: DistributedDataParallel on Gloo,
+128 rows each. The first process sends the second numbers of steps to take along, 0 to end."""
 import os
-import sys
+import shutil
 import tempfile
 
 import torch
@@ -30,7 +30,7 @@ def follow(rank, meeting, commands):
 
 
 def main():
-    meeting = tempfile.mktemp()
+    meeting = os.path.join(tempfile.mkdtemp(), "meeting")
     ours, theirs = mp.Pipe()
     follower = mp.get_context("spawn").Process(target=follow, args=(1, meeting, theirs))
     follower.start()
@@ -40,9 +40,9 @@ def main():
     def step_together():
         # The follower gets its work in advance, in pieces, so that no step waits for the pipe.
         nonlocal pending
-        if pending == 0:
+        if pending <= 4:
             ours.send(8)
-            pending = 8
+            pending += 8
         pending -= 1
         step()
 
@@ -52,7 +52,7 @@ def main():
     ours.send(0)
     follower.join()
     dist.destroy_process_group()
-    os.path.exists(meeting) and os.unlink(meeting)
+    shutil.rmtree(os.path.dirname(meeting))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of the benchmarks in PyTorch, on one thread, each as a training step."""
-import os
-import sys
-
 import torch
 from torch import nn
 from torch.nn import functional as F

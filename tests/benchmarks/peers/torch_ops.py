@@ -42,5 +42,9 @@ def cross_entropy():
 
 
 name = sys.argv[1]
-make_step, inner = {"conv": (conv, 1), "adam": (adam, 1), "cross_entropy": (cross_entropy, 20)}[name]
+make_step, inner = {
+    "conv": (conv, 1),
+    "adam": (adam, 1),
+    "cross_entropy": (cross_entropy, 20),
+}[name]
 window.answer_windows(torch_models.VERSION, make_step(), inner)
