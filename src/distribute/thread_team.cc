@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distribute/thread_team.h"
 
+#include <lockstep/base/check.h>
 #include <lockstep/base/thread.h>
 
 #include <string>
+#include <system_error>
 
 namespace lockstep {
 namespace {
@@ -26,15 +28,27 @@ T await_change(const std::atomic<T>& atomic, T old, bool spin) {
 }  // namespace
 
 ThreadTeam::ThreadTeam(int size) : spin_(size <= available_cores()) {
-  for (int member = 1; member < size; ++member)
-    threads_.emplace_back([this, member] { serve(member); });
+  try {
+    for (int member = 1; member < size; ++member)
+      threads_.emplace_back([this, member] { serve(member); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = threads_.size();
+    stop();
+    throw ResourceExhausted(message("Strategy", "could start ", started, " of ", size - 1,
+                                    " threads for the replicas: ", error.what(),
+                                    "; use fewer replicas or raise the limit on threads"),
+                            SourceLocation{});
+  }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { stop(); }
+
+void ThreadTeam::stop() noexcept {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void ThreadTeam::run(const std::function<void(int)>& job) {

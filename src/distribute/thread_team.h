@@ -13,6 +13,7 @@ namespace lockstep {
 // calls run, members 1 .. size - 1 are threads that live as long as the team. One run at a time.
 class ThreadTeam {
  public:
+  // Throws ResourceExhausted when the system gives no more threads.
   explicit ThreadTeam(int size);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -25,6 +26,7 @@ class ThreadTeam {
 
  private:
   void serve(int member);
+  void stop() noexcept;
 
   const bool spin_;  // as many cores as members: waiting threads may spin
   std::atomic<const std::function<void(int)>*> job_{nullptr};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distribute/thread_team.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "support/process.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::Each;
+
+TEST(ThreadTeam, EveryMemberTakesPartInEveryJob) {
+  for (const int size : {1, 2, 5}) {
+    ThreadTeam team(size);
+    std::vector<int> calls(static_cast<std::size_t>(size));
+    for (int job = 1; job <= 100; ++job) {
+      team.run([&](int member) { ++calls[static_cast<std::size_t>(member)]; });
+      ASSERT_THAT(calls, Each(job)) << "of " << size;
+    }
+  }
+}
+
+TEST(ThreadTeam, TheCallerIsMemberZero) {
+  ThreadTeam team(3);
+  const auto caller = std::this_thread::get_id();
+  team.run([&](int member) { EXPECT_EQ(std::this_thread::get_id() == caller, member == 0); });
+  std::thread([&] {
+    const auto other = std::this_thread::get_id();
+    team.run([&](int member) { EXPECT_EQ(std::this_thread::get_id() == other, member == 0); });
+  }).join();
+}
+
+TEST(ThreadTeam, TheCallerMayWaitForTheOthersWithinTheJob) {
+  ThreadTeam team(3);
+  for (int job = 0; job < 50; ++job) {
+    std::atomic<int> done{0};
+    team.run([&](int member) {
+      if (member != 0) {
+        std::this_thread::yield();
+        ++done;
+      } else {
+        team.wait_for_others();
+        EXPECT_EQ(done, 2);
+      }
+    });
+  }
+}
+
+TEST(ThreadTeam, WakesUpAfterALongPause) {
+  ThreadTeam team(2);
+  for (int job = 0; job < 3; ++job) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    int calls = 0;
+    team.run([&](int member) { calls += member; });
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+TEST(ThreadTeam, TakesItsThreadsWithIt) {
+  const int before = testing::num_threads();
+  for (int i = 0; i < 20; ++i) {
+    const ThreadTeam team(4);
+    EXPECT_EQ(testing::num_threads(), before + 3);
+  }
+  EXPECT_EQ(testing::num_threads(), before);
+}
+
+}  // namespace
+}  // namespace lockstep
