@@ -26,7 +26,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMost = std::size_t{1} << 62;  // beyond it sizes could not be rounded up
+constexpr std::size_t kMost = std::size_t{1} << 57;  // what a process can address at most
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Size classes: eight per power of two, so that at most an eighth of a block is unused.
