@@ -5,6 +5,8 @@
 #include <lockstep/base/half.h>
 #include <lockstep/ops/threads.h>
 
+#include <thread>
+
 #include "ops/every_isa.h"
 #include "support/values.h"
 
@@ -137,6 +139,23 @@ TEST(Gemm, GivesTheSameWithMoreThreads) {
   expect_all_cases<double>(cpu::compute);
   expect_product<double>(cpu::compute, {.batch = 7, .m = 5, .n = 6, .k = 4});
   set_intra_op_threads(1);
+}
+
+// Compiled kernels are kept per thread, up to a number of them.
+TEST(Gemm, ComputesMoreShapesThanAreKept) {
+  for (std::int64_t m = 1; m <= 530; ++m)
+    expect_product<float>(cpu::compute, {.m = m, .n = 2, .k = 3});
+  expect_product<float>(cpu::compute, {.m = 1, .n = 2, .k = 3});
+}
+
+TEST(Gemm, RunsOnSeveralThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      expect_all_cases<float>(cpu::compute);
+      expect_all_cases<double>(cpu::compute);
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Gemm, LeavesTheResultOfNothingAlone) {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/onednn.h"
+
+#if LOCKSTEP_WITH_ONEDNN
+
+#include <lockstep/ops/threads.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/intra_op_scope.h"
+#include "ops/onednn_primitive.h"
+
+namespace lockstep::onednn {
+namespace {
+
+struct Descriptions {
+  memory::desc x, w, plain_w, bias, y;
+  Dims strides, dilations, pad_begin, pad_end;
+};
+
+// `w` leaves the format to oneDNN, `plain_w` is HWIO.
+Descriptions descriptions(const Convolution& c, DType dtype) {
+  const auto type = type_of(dtype);
+  const std::int64_t in = c.in_c / c.groups;
+  const std::int64_t out = c.out_c / c.groups;
+  Dims w{out, in, c.kernel_h, c.kernel_w};
+  Dims w_strides{1, c.out_c, c.kernel_w * in * c.out_c, in * c.out_c};
+  if (c.groups > 1) {
+    w.insert(w.begin(), c.groups);
+    w_strides.insert(w_strides.begin(), out);
+  }
+  return {.x = {{c.batch, c.in_c, c.in_h, c.in_w}, type, memory::format_tag::nhwc},
+          .w = {w, type, memory::format_tag::any},
+          .plain_w = {w, type, w_strides},
+          .bias = {{c.out_c}, type, memory::format_tag::x},
+          .y = {{c.batch, c.out_c, c.out_h, c.out_w}, type, memory::format_tag::nhwc},
+          .strides = {c.stride_h, c.stride_w},
+          .dilations = {c.dilation_h - 1, c.dilation_w - 1},
+          .pad_begin = {c.pad_top, c.pad_left},
+          .pad_end = {c.pad_bottom, c.pad_right}};
+}
+
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+auto describe_forward(const Descriptions& d, bool bias, bool relu) {
+  constexpr auto kTraining = dnnl::prop_kind::forward_training;
+  if (bias)
+    return describe<dnnl::convolution_forward>(attributes(relu), kTraining, kDirect, d.x, d.w,
+                                               d.bias, d.y, d.strides, d.dilations, d.pad_begin,
+                                               d.pad_end);
+  return describe<dnnl::convolution_forward>(attributes(relu), kTraining, kDirect, d.x, d.w, d.y,
+                                             d.strides, d.dilations, d.pad_begin, d.pad_end);
+}
+
+Entry with_reorder(Prepared primitive, const memory::desc& from, const memory::desc& to,
+                   const memory::desc& chosen) {
+  Entry entry{std::move(primitive), {}, chosen.get_size()};
+  if (from == to) return entry;
+  const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes(false));
+  entry.reorder =
+      Prepared(dnnl::reorder(description), description, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  return entry;
+}
+
+Entry make_forward(const Convolution& conv, DType dtype, bool bias, bool relu) {
+  const Descriptions d = descriptions(conv, dtype);
+  const auto description = describe_forward(d, bias, relu);
+  require_fast(description);
+  const auto chosen = description.weights_desc();
+  const dnnl::convolution_forward primitive(description);
+  if (!bias)
+    return with_reorder({primitive,
+                         description,
+                         {{DNNL_ARG_SRC, d.x}, {DNNL_ARG_WEIGHTS, chosen}, {DNNL_ARG_DST, d.y}}},
+                        d.plain_w, chosen, chosen);
+  return with_reorder({primitive,
+                       description,
+                       {{DNNL_ARG_SRC, d.x},
+                        {DNNL_ARG_WEIGHTS, chosen},
+                        {DNNL_ARG_BIAS, d.bias},
+                        {DNNL_ARG_DST, d.y}}},
+                      d.plain_w, chosen, chosen);
+}
+
+Entry make_input_gradient(const Convolution& conv, DType dtype) {
+  const Descriptions d = descriptions(conv, dtype);
+  const auto description = describe_gradient<dnnl::convolution_backward_data>(
+      describe_forward(d, false, false), kDirect, d.x, d.w, d.y, d.strides, d.dilations,
+      d.pad_begin, d.pad_end);
+  require_fast(description);
+  const auto chosen = description.weights_desc();
+  return with_reorder(
+      {dnnl::convolution_backward_data(description),
+       description,
+       {{DNNL_ARG_DIFF_DST, d.y}, {DNNL_ARG_WEIGHTS, chosen}, {DNNL_ARG_DIFF_SRC, d.x}}},
+      d.plain_w, chosen, chosen);
+}
+
+Entry make_weight_gradient(const Convolution& conv, DType dtype) {
+  const Descriptions d = descriptions(conv, dtype);
+  const auto description = describe_gradient<dnnl::convolution_backward_weights>(
+      describe_forward(d, false, false), kDirect, d.x, d.w, d.y, d.strides, d.dilations,
+      d.pad_begin, d.pad_end);
+  require_fast(description);
+  const auto chosen = description.diff_weights_desc();
+  return with_reorder(
+      {dnnl::convolution_backward_weights(description),
+       description,
+       {{DNNL_ARG_SRC, d.x}, {DNNL_ARG_DIFF_DST, d.y}, {DNNL_ARG_DIFF_WEIGHTS, chosen}}},
+      chosen, d.plain_w, chosen);
+}
+
+static_assert(sizeof(Convolution) <= 20 * sizeof(std::int64_t));
+
+Key key_of(Kind kind, const Convolution& conv, DType dtype, bool bias, bool relu) {
+  using Words = std::array<std::int64_t, sizeof(Convolution) / sizeof(std::int64_t)>;
+  Key key{static_cast<std::int64_t>(kind), static_cast<std::int64_t>(dtype), bias + 2 * relu,
+          intra_op_threads()};
+  const Words words = std::bit_cast<Words>(conv);
+  std::copy(words.begin(), words.end(), key.begin() + 4);
+  return key;
+}
+
+// `w` in the format that the entry's primitive wants, held by `storage` where it is not w itself.
+const void* reordered(Entry& entry, Device device, const void* w, Buffer& storage) {
+  if (!entry.reorder) return w;
+  storage = Buffer::allocate(device, entry.reordered_bytes);
+  entry.reorder.run(device, {w, storage.data()});
+  return storage.data();
+}
+
+}  // namespace
+
+bool convolve(const Convolution& conv, DType dtype, Device device, const void* x, const void* w,
+              const void* bias, bool relu, void* y) {
+  if (!has(dtype)) return false;
+  const IntraOpScope threads;
+  Entry& entry = find(key_of(Kind::forward, conv, dtype, bias != nullptr, relu),
+                      [&] { return make_forward(conv, dtype, bias != nullptr, relu); });
+  if (!entry.primitive) return false;
+  Buffer storage;
+  const void* weights = reordered(entry, device, w, storage);
+  if (bias)
+    entry.primitive.run(device, {x, weights, bias, y});
+  else
+    entry.primitive.run(device, {x, weights, y});
+  return true;
+}
+
+bool convolve_input_gradient(const Convolution& conv, DType dtype, Device device, const void* dy,
+                             const void* w, void* dx) {
+  if (!has(dtype)) return false;
+  const IntraOpScope threads;
+  Entry& entry = find(key_of(Kind::input_gradient, conv, dtype, false, false),
+                      [&] { return make_input_gradient(conv, dtype); });
+  if (!entry.primitive) return false;
+  Buffer storage;
+  entry.primitive.run(device, {dy, reordered(entry, device, w, storage), dx});
+  return true;
+}
+
+bool convolve_weight_gradient(const Convolution& conv, DType dtype, Device device, const void* x,
+                              const void* dy, void* dw) {
+  if (!has(dtype)) return false;
+  const IntraOpScope threads;
+  Entry& entry = find(key_of(Kind::weight_gradient, conv, dtype, false, false),
+                      [&] { return make_weight_gradient(conv, dtype); });
+  if (!entry.primitive) return false;
+  if (!entry.reorder) {
+    entry.primitive.run(device, {x, dy, dw});
+    return true;
+  }
+  const Buffer chosen = Buffer::allocate(device, entry.reordered_bytes);
+  entry.primitive.run(device, {x, dy, chosen.data()});
+  entry.reorder.run(device, {chosen.data(), dw});
+  return true;
+}
+
+}  // namespace lockstep::onednn
+
+#else
+
+namespace lockstep::onednn {
+
+bool convolve(const Convolution&, DType, Device, const void*, const void*, const void*, bool,
+              void*) {
+  return false;
+}
+bool convolve_input_gradient(const Convolution&, DType, Device, const void*, const void*, void*) {
+  return false;
+}
+bool convolve_weight_gradient(const Convolution&, DType, Device, const void*, const void*, void*) {
+  return false;
+}
+
+}  // namespace lockstep::onednn
+
+#endif
