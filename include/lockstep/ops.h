@@ -24,16 +24,24 @@
 //
 // A family foo is foo.h here and in src/ops foo.cc (checks, dispatch, gradient rules) and a body per
 // device; kernels that profit from wide vectors stand in foo_isa.cc, compiled for several instruction
-// sets and chosen at run time. Elementwise ops share one list, src/ops/elementwise_list.h.
+// sets and chosen at run time. Elementwise ops are a functor each in src/ops/unary_list.h and
+// binary_list.h.
 
+#include <lockstep/ops/activation.h>
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
+#include <lockstep/ops/conv.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/gather.h>
+#include <lockstep/ops/matmul.h>
 #include <lockstep/ops/operand.h>
+#include <lockstep/ops/pool.h>
 #include <lockstep/ops/random.h>
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/ops/shape_ops.h>
+#include <lockstep/ops/softmax.h>
+#include <lockstep/ops/threads.h>
 #include <lockstep/ops/update.h>
+#include <lockstep/ops/window.h>

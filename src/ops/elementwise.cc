@@ -80,7 +80,7 @@ Tensor unary(UnaryOp op, const Tensor& x, SourceLocation at) {
   require_dtype(cpu::offers(op, x.dtype()), rule.name, x, rule.dtypes, at);
   Tensor y = make_result(device, x.dtype(), x.shape());
   cpu::unary(op, x.dtype(), x.raw_data(), write<void>(y), x.num_elements());
-  if (rule.derivative && recording({&x})) {
+  if (rule.derivative && is_floating(x.dtype()) && recording({&x})) {
     Tensor kept = rule.keeps == kArgument ? x : rule.keeps == kResult ? y : Tensor();
     record(rule.name, {&x}, y, [op, kept](const Tensor& dy, GradientSink& sink) {
       put_unary_gradient(op, dy, kept, sink);

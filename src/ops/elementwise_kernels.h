@@ -5,8 +5,9 @@
 
 #include <cstdint>
 
-#include "ops/elementwise_list.h"
+#include "ops/binary_list.h"
 #include "ops/isa.h"
+#include "ops/unary_list.h"
 
 namespace lockstep {
 

@@ -3,9 +3,8 @@
 
 #include "ops/elementwise_kernels.h"
 
-// The loops around the functors of elementwise_list.h, instantiated by elementwise_isa.cc for float
-// and by elementwise_cpu.cc for the rest. Anonymous, as its includers are compiled for different
-// CPUs.
+// The loops around the elementwise functors, instantiated by elementwise_isa.cc for float and by
+// elementwise_cpu.cc for the rest. Anonymous, as its includers are compiled for different CPUs.
 namespace lockstep {
 namespace {
 

@@ -188,6 +188,16 @@ TEST(Elementwise, IntegersWrapAround) {
   EXPECT_THAT(maximum(vec<std::int64_t>({-5, 7}), 2), holds<std::int64_t>({2, 7}));
 }
 
+TEST(Elementwise, NoGradientFlowsThroughIntegers) {
+  const Tensor x = vec<std::int32_t>({1, 2});
+  for (const auto& op : std::vector<std::function<Tensor()>>{
+           [&] { return neg(x); }, [&] { return square(x); }, [&] { return x * x; }}) {
+    GradientTape tape;
+    tape.watch(x);
+    EXPECT_FALSE(tape.gradient(op(), {x})[0].defined());
+  }
+}
+
 TEST(Elementwise, ReluHasGradientZeroAtZero) {
   const Tensor x = vec<float>({-1, 0, 2});
   GradientTape tape;

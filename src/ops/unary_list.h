@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/functor.h"
+
+// Elementwise ops of one tensor; see functor.h.
+namespace lockstep {
+namespace {
+
+struct Neg : OnSigned {
+  static constexpr Keeps kKeeps = kNothing;
+  template <class T>
+  static T forward(T x) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(Wrapped<T>(0) - Wrapped<T>(x));
+    return -x;
+  }
+  template <class V>
+  static auto derivative(const V&) {
+    return Number<V>(-1);
+  }
+};
+
+struct Sign : OnSigned {
+  template <class T>
+  static T forward(T x) {  // NaN stays NaN
+    return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
+  }
+};
+
+struct Abs : OnSigned {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    if constexpr (std::is_floating_point_v<T>) return math::abs(x);
+    return x < T(0) ? static_cast<T>(Wrapped<T>(0) - Wrapped<T>(x)) : x;
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    if constexpr (std::is_arithmetic_v<V>)
+      return Sign::forward(x);
+    else
+      return sign(x);
+  }
+};
+
+struct Sqrt : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return math::sqrt(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return Number<V>(0.5) / y;
+  }
+};
+
+struct Rsqrt : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return T(1) / math::sqrt(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return Number<V>(-0.5) * y * y * y;
+  }
+};
+
+struct Exp : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return math::exp(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return y;
+  }
+};
+
+struct Expm1 : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return math::expm1(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return y + Number<V>(1);
+  }
+};
+
+struct Log : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return math::log(x);
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    return Number<V>(1) / x;
+  }
+};
+
+struct Log1p : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return math::log1p(x);
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    return Number<V>(1) / (x + Number<V>(1));
+  }
+};
+
+struct Tanh : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return math::tanh(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return Number<V>(1) - y * y;
+  }
+};
+
+struct Sigmoid : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return math::sigmoid(x);
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return y * (Number<V>(1) - y);
+  }
+};
+
+struct Erf : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return math::erf(x);
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    using math::exp;  // 2 / sqrt(pi) exp(-x^2)
+    return Number<V>(1.12837916709551257390) * exp(-(x * x));
+  }
+};
+
+// x times the normal distribution function of x.
+struct Gelu : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return x * math::normal(x).cdf;
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
+    if constexpr (std::is_arithmetic_v<V>) {
+      const math::Normal<V> at = math::normal(x);
+      return at.cdf + x * (V(kDensity) * at.bell);
+    } else {
+      const V cdf = 0.5 * (1 + erf(0.70710678118654752440 * x));
+      return cdf + x * (kDensity * exp(-0.5 * square(x)));
+    }
+  }
+};
+
+struct Relu : OnSigned {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return x < T(0) ? T(0) : x;
+  }  // NaN stays NaN
+  template <class V>
+  static V derivative(const V& y) {
+    if constexpr (std::is_arithmetic_v<V>)
+      return y > V(0) ? V(1) : V(0);
+    else
+      return sign(y);
+  }
+};
+
+struct Square : OnNumbers {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return static_cast<T>(Wrapped<T>(x) * Wrapped<T>(x));
+  }
+  template <class V>
+  static V derivative(const V& x) {
+    return Number<V>(2) * x;
+  }
+};
+
+struct Reciprocal : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  static T forward(T x) {
+    return T(1) / x;
+  }
+  template <class V>
+  static V derivative(const V& y) {
+    return -(y * y);
+  }
+};
+
+struct Floor : OnFloats {
+  template <class T>
+  static T forward(T x) {
+    return math::floor(x);
+  }
+};
+
+struct Ceil : OnFloats {
+  template <class T>
+  static T forward(T x) {
+    return math::ceil(x);
+  }
+};
+
+struct Round : OnFloats {
+  template <class T>
+  static T forward(T x) {
+    return math::round(x);
+  }
+};
+
+// The vector code of float reaches to kTrigonometricLimit; beyond it the loop calls `far`.
+struct Sin : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return math::sin(x);
+  }
+  static float far(float x) { return static_cast<float>(__builtin_sin(static_cast<double>(x))); }
+  template <class V>
+  static V derivative(const V& x) {
+    using math::cos;
+    return cos(x);
+  }
+};
+
+struct Cos : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  static T forward(T x) {
+    return math::cos(x);
+  }
+  static float far(float x) { return static_cast<float>(__builtin_cos(static_cast<double>(x))); }
+  template <class V>
+  static V derivative(const V& x) {
+    using math::sin;
+    return -sin(x);
+  }
+};
+
+#define LOCKSTEP_UNARY_OPS(op)                                                                     \
+  op(neg, Neg) op(sign, Sign) op(abs, Abs) op(sqrt, Sqrt) op(rsqrt, Rsqrt) op(exp, Exp)            \
+      op(expm1, Expm1) op(log, Log) op(log1p, Log1p) op(tanh, Tanh) op(sigmoid, Sigmoid)           \
+          op(erf, Erf) op(gelu, Gelu) op(relu, Relu) op(square, Square) op(reciprocal, Reciprocal) \
+              op(floor, Floor) op(ceil, Ceil) op(round, Round) op(sin, Sin) op(cos, Cos)
+
+}  // namespace
+}  // namespace lockstep
