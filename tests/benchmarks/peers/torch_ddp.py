@@ -47,8 +47,8 @@ def main():
         step()
 
     window.answer_windows(f"{torch_models.VERSION} DDP Gloo", step_together)
-    while pending:
-        step_together()
+    for _ in range(pending):
+        step()
     ours.send(0)
     follower.join()
     dist.destroy_process_group()
