@@ -39,14 +39,12 @@ void sum_tile(Source<T, masked> source, std::int64_t first, std::int64_t rows, s
   std::int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     const std::int64_t at = first + r * stride;
-#pragma GCC ivdep
     for (std::int64_t j = 0; j < count; ++j)
       sums[j] += (source(at + j) + source(at + stride + j)) +
                  (source(at + 2 * stride + j) + source(at + 3 * stride + j));
   }
   for (; r < rows; ++r) {
     const std::int64_t at = first + r * stride;
-#pragma GCC ivdep
     for (std::int64_t j = 0; j < count; ++j) sums[j] += source(at + j);
   }
 }
