@@ -51,16 +51,19 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
         "[Strategy::run] expected no active run, got a call from a merge_call of one",
         SourceLocation{});
   const std::lock_guard serialized(run_mutex_);
+  group_.begin_epoch();  // throws when somebody kept a reduction of the last run
   const Clock::rep start = Clock::now().time_since_epoch().count();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
     first_start_ = start;
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
-  group_.begin_epoch();
   if (baton_) baton_->reset();
   const BatchRows* const step_rows = rows ? &*rows : nullptr;
   const auto replica = [&](int index) { run_replica(index, replica_fn, step_rows); };
+  // What a replica waits for its thread, and at the end for the others, is communication, too.
+  for (const auto& each : replicas_) each->times().start(telemetry::Phase::communication);
   team_.run(std::ref(replica));
+  for (const auto& each : replicas_) each->times().stop();
   running_.store(false, std::memory_order_release);
   runner_.store({}, std::memory_order_relaxed);
   last_end_ = Clock::now().time_since_epoch().count();
@@ -70,30 +73,23 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
 void LocalReplicas::run_replica(int index, const std::function<void(int)>& replica_fn,
                                 const BatchRows* rows) noexcept {
   Replica& replica = *replicas_[static_cast<std::size_t>(index)];
-  {
-    if (baton_) baton_->acquire(index);
-    const ContextScope context(shared_from_this(), replica);
-    const DeviceScope device(options_.devices[static_cast<std::size_t>(index)]);
-    const RandomScope random(replica.random_state());
-    const RecorderScope no_recorder(nullptr);
-    const Placement no_placement({}, DType::f32, 0);
-    const telemetry::PhaseTimesScope times(&replica.times());
-    replica.times().start(telemetry::Phase::compute);
-    replica.begin_step(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)), rows);
-    try {
-      replica_fn(index);
-    } catch (...) {
-      fail(index, std::current_exception());
-    }
-    replica.end_step();
-    group_.returned(index);
-    if (baton_) baton_->leave(index);
-    if (index == 0) {
-      const telemetry::PhaseScope waiting(telemetry::Phase::communication);
-      team_.wait_for_others();
-    }
-    replica.times().stop();
+  if (baton_) baton_->acquire(index);
+  const ContextScope context(shared_from_this(), replica);
+  const DeviceScope device(options_.devices[static_cast<std::size_t>(index)]);
+  const RandomScope random(replica.random_state());
+  const RecorderScope no_recorder(nullptr);
+  const Placement no_placement({}, DType::f32, 0);
+  const telemetry::PhaseTimesScope times(&replica.times());
+  const telemetry::PhaseScope computing(telemetry::Phase::compute);
+  replica.begin_step(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)), rows);
+  try {
+    replica_fn(index);
+  } catch (...) {
+    fail(index, std::current_exception());
   }
+  replica.end_step();
+  group_.returned(index);
+  if (baton_) baton_->leave(index);
 }
 
 void LocalReplicas::fail(int replica, std::exception_ptr error) noexcept {

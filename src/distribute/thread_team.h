@@ -21,10 +21,9 @@ class ThreadTeam {
 
   // Calls job(member) on every member and returns when all have returned. job must not throw.
   void run(const std::function<void(int)>& job);
-  // Blocks until the other members have returned from the current job; run does so at the end.
-  void wait_for_others();
 
  private:
+  void wait_for_others();
   void serve(int member);
   void stop() noexcept;
 

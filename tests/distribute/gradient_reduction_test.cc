@@ -103,21 +103,35 @@ TEST_P(Reduction, WhatSomeReplicasDoNotUseCountsAsZeroAndWhatNoneUsesAsNothing) 
     });
 }
 
-TEST_P(Reduction, ReplicasMayHaveTheirGradientsInAnotherOrder) {
+TEST_P(Reduction, ReplicasMayHaveTheirGradientsInAnyOrderAndChangeIt) {
+  // The first step of replica 0 sets the order of the arena from the second step on.
   const auto strategy = make(2, 64);
   const auto scope = strategy.scope();
   const auto variables = variables_of({{3}, {40}, {5}, {60}, {7}});
-  strategy.run([&] {
-    const auto reduction = start(variables);
-    for (std::size_t k = 0; k < variables.size(); ++k) {
-      const std::size_t i = replica_index() ? k : variables.size() - 1 - k;
-      reduction->ready(i, full(variables[i].shape(), static_cast<double>(i + 1)));
-    }
-    const ReducedGradients reduced = reduction->finish();
-    for (std::size_t i = 0; i < variables.size(); ++i)
-      EXPECT_THAT(reduced.gradients[i].to_vector<float>(),
-                  ::testing::Each(2 * static_cast<float>(i + 1)));
-  });
+  for (int step = 0; step < 6; ++step)
+    strategy.run([&] {
+      const auto reduction = start(variables);
+      for (std::size_t k = 0; k < variables.size(); ++k) {
+        const bool forward = (step + replica_index()) % 2 == 0;
+        const std::size_t i = forward ? k : variables.size() - 1 - k;
+        reduction->ready(i, full(variables[i].shape(), static_cast<double>(i + 1) + step));
+      }
+      const ReducedGradients reduced = reduction->finish();
+      for (std::size_t i = 0; i < variables.size(); ++i)
+        EXPECT_THAT(reduced.gradients[i].to_vector<float>(),
+                    ::testing::Each(2 * static_cast<float>(static_cast<int>(i) + 1 + step)))
+            << "variable " << i << ", step " << step;
+    });
+}
+
+TEST_P(Reduction, IntegersHaveNoGradients) {
+  for (const int count : {1, 2}) {
+    const auto strategy = make(count);
+    const auto scope = strategy.scope();
+    const std::vector<Variable> variables{Variable(Tensor(1), {.name = "step"})};
+    EXPECT_THAT([&] { strategy.run([&] { start(variables); }); },
+                throws<InvalidArgument>("'step'", "i32"));
+  }
 }
 
 TEST_P(Reduction, MixedDTypesAreSummedInTheirOwn) {
@@ -246,6 +260,22 @@ TEST_P(Reduction, AReductionThatIsNeverFinishedLeavesTheStrategyUsable) {
     reduction->ready(1, vec({1, 2, 3}));
     EXPECT_THAT(reduction->finish().gradients[1], holds({2, 4, 6}));
   });
+}
+
+TEST_P(Reduction, OneThatIsKeptBeyondItsStepStopsTheNextRunOnly) {
+  const auto strategy = make(2, 1);
+  const auto scope = strategy.scope();
+  const auto variables = variables_of({{2}, {3}});
+  std::vector<std::unique_ptr<GradientReduction>> kept(2);
+  strategy.run([&] {
+    auto reduction = start(variables);
+    if (replica_index() == 0) reduction->ready(1, vec({1, 2, 3}));
+    kept[static_cast<std::size_t>(replica_index())] = std::move(reduction);
+  });
+  EXPECT_THAT([&] { strategy.run([] {}); }, throws<FailedPrecondition>("handle"));
+  EXPECT_THAT(variables[0].read(), holds({0, 0})) << "no run is active";
+  kept.clear();
+  strategy.run([&] { EXPECT_EQ(get_replica_context()->global_count(1).item<int>(), 2); });
 }
 
 TEST_P(Reduction, RefusesWhatDoesNotFit) {

@@ -33,22 +33,6 @@ TEST(ThreadTeam, TheCallerIsMemberZero) {
   }).join();
 }
 
-TEST(ThreadTeam, TheCallerMayWaitForTheOthersWithinTheJob) {
-  ThreadTeam team(3);
-  for (int job = 0; job < 50; ++job) {
-    std::atomic<int> done{0};
-    team.run([&](int member) {
-      if (member != 0) {
-        std::this_thread::yield();
-        ++done;
-      } else {
-        team.wait_for_others();
-        EXPECT_EQ(done, 2);
-      }
-    });
-  }
-}
-
 TEST(ThreadTeam, WakesUpAfterALongPause) {
   ThreadTeam team(2);
   for (int job = 0; job < 3; ++job) {

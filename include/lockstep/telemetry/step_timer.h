@@ -16,7 +16,7 @@ namespace lockstep::telemetry {
 enum class Phase { input, compute, communication, update };
 inline constexpr int kNumPhases = 4;
 
-// Time by phase of one replica. Written by the replica's thread only.
+// Time by phase of one replica. Used by one thread at a time.
 class LOCKSTEP_EXPORT PhaseTimes {
  public:
   using Clock = std::chrono::steady_clock;
