@@ -9,7 +9,7 @@ Variable Layer::add_variable(const char* role, const Shape& shape, DType dtype,
   require(initial.defined() && initial.shape() == shape && initial.dtype() == dtype, at_, name_,
           "expected an initializer that gives ", name_of(dtype), shape, " for the ", role, ", got ",
           initial);
-  const Variable variable(initial, {.name = name_ + "/" + role}, at_);
+  Variable variable(initial, {.name = name_ + "/" + role}, at_);
   adopt(variable);
   return variable;
 }
@@ -21,9 +21,9 @@ void Layer::adopt(const Variable& variable) {
 
 void Layer::rename(std::string name) {
   for (Variable& variable : variables_) {
-    const std::string& old_name = variable.name();
-    const std::size_t role = old_name.rfind('/');
-    variable.rename(name + (role == std::string::npos ? "/" + old_name : old_name.substr(role)));
+    std::string role = variable.name();
+    role.erase(0, role.rfind('/') + 1);
+    variable.rename(name + "/" + role);
   }
   name_ = std::move(name);
 }

@@ -62,7 +62,7 @@ Tensor aligned(const Tensor& weight, const Shape& losses) {
 
 Tensor weighted(const Tensor& losses, const Tensor& weight, SourceLocation at) {
   const Tensor factor = cast(aligned(weight, losses.shape()), losses.dtype(), at);
-  const Tensor product = mul(Operand(losses, at), Operand(factor, at));
+  Tensor product = mul(Operand(losses, at), Operand(factor, at));
   require(product.shape() == losses.shape(), at, kAverage, "sample_weight ", weight.shape(),
           " does not broadcast to losses ", losses.shape());
   return product;

@@ -29,9 +29,8 @@ Schedule cosine_decay(double initial, const CosineDecayOptions& options, SourceL
     const Tensor at_step = cast(step, DType::f64);
     const Tensor done =
         clamp((at_step - warmup_steps) / static_cast<double>(options.decay_steps), 0.0, 1.0);
-    const Tensor decayed =
-        initial *
-        (options.alpha + (1 - options.alpha) * (0.5 * (1.0 + cos(std::numbers::pi * done))));
+    Tensor decayed = initial * (options.alpha +
+                                (1 - options.alpha) * (0.5 * (1.0 + cos(std::numbers::pi * done))));
     if (options.warmup_steps == 0) return decayed;
     return select(less(at_step, warmup_steps), initial / warmup_steps * at_step, decayed);
   };

@@ -58,13 +58,13 @@ void ProgressBar::finish(Values values) {
 }
 
 void ProgressBar::keep(Values values) {
-  for (const auto& [name, value] : values) {
+  for (const auto& value : values) {
     const auto known = std::find_if(values_.begin(), values_.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
+                                    [&](const auto& kept) { return kept.first == value.first; });
     if (known == values_.end())
-      values_.emplace_back(name, value);
+      values_.emplace_back(value);
     else
-      known->second = value;
+      known->second = value.second;
   }
 }
 
