@@ -12,6 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kDefaultBytesPerPack = 1 << 20;
+constexpr std::uint64_t kReleaseEvery = 100;   // runs
 constexpr std::int64_t kMaxBuckets = 1 << 20;  // of one plan, in the numbering of collectives
 
 }  // namespace
@@ -83,6 +84,13 @@ std::int64_t GradientPlan::sequence(std::size_t bucket) const {
   return id_ * kMaxBuckets + static_cast<std::int64_t>(bucket);
 }
 
+void GradientPlan::release_if_unused(std::uint64_t since) {
+  const std::lock_guard lock(mutex_);
+  if (current_.run >= since) return;
+  for (auto& arenas : local_) arenas.clear();
+  for (auto& arenas : shared_) arenas.clear();
+}
+
 GradientPlans::GradientPlans(std::vector<Device> devices, std::int64_t bytes_per_pack)
     : devices_(std::move(devices)),
       bytes_per_pack_(bytes_per_pack ? bytes_per_pack : kDefaultBytesPerPack) {
@@ -104,6 +112,12 @@ GradientPlan& GradientPlans::plan_for(std::span<const Variable> variables) {
   entry.plan = std::make_unique<GradientPlan>(variables, devices_, bytes_per_pack_,
                                               static_cast<std::int64_t>(entries_.size()));
   return *entries_.emplace_back(std::move(entry)).plan;
+}
+
+void GradientPlans::begin_run(std::uint64_t run) {
+  if (run % kReleaseEvery != 0) return;
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) entry.plan->release_if_unused(run - kReleaseEvery);
 }
 
 }  // namespace lockstep

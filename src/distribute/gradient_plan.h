@@ -52,6 +52,9 @@ class GradientPlan {
   // The collective's sequence number of a bucket in the gradients channel.
   std::int64_t sequence(std::size_t bucket) const;
 
+  // Gives the memory back if no reduction took place since run `since`. Between runs.
+  void release_if_unused(std::uint64_t since);
+
  private:
   // Consecutive reductions alternate between two sets of shared arenas: when reduction n begins,
   // every replica is past reduction n - 2, but some may still read the sums of n - 1.
@@ -65,8 +68,8 @@ class GradientPlan {
   std::vector<std::vector<Buffer>> local_;  // by replica; touched by its thread only
   std::vector<Occasion> occasions_;         // by replica; likewise
   mutable std::mutex mutex_;                // of what follows
-  Layout layout_;       // of the current occasion
-  Layout next_layout_;  // from the next one on; null: the same
+  Layout layout_;                           // of the current occasion
+  Layout next_layout_;                      // from the next one on; null: the same
   bool ordered_ = false;
   std::vector<Buffer> shared_[kShared];
   Occasion current_;
@@ -79,6 +82,9 @@ class GradientPlans {
   GradientPlans(std::vector<Device> devices, std::int64_t bytes_per_pack);
   // The plan of a list of variables, made when it is first seen.
   GradientPlan& plan_for(std::span<const Variable> variables);
+  // A run is about to begin: from time to time frees the memory of plans that are not used any more,
+  // like those of models that are gone.
+  void begin_run(std::uint64_t run);
 
  private:
   struct Entry {

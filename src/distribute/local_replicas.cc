@@ -55,6 +55,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
   const Clock::rep start = Clock::now().time_since_epoch().count();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
     first_start_ = start;
+  plans_.begin_run(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)));
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
   if (baton_) baton_->reset();

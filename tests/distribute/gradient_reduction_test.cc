@@ -262,6 +262,27 @@ TEST_P(Reduction, AReductionThatIsNeverFinishedLeavesTheStrategyUsable) {
   });
 }
 
+TEST_P(Reduction, TheMemoryOfModelsThatAreGoneIsGivenBack) {
+  const auto strategy = make(2);
+  const auto scope = strategy.scope();
+  const auto train_one = [&](std::int64_t size) {
+    const auto model = variables_of({{size}});
+    strategy.run([&] {
+      const auto reduction = start(model);
+      reduction->ready(0, zeros({size}));
+      reduction->finish();
+    });
+  };
+  const auto bytes = [] {
+    return memory_stats({DeviceKind::cpu, 0}).in_use + memory_stats({DeviceKind::cpu, 1}).in_use;
+  };
+  const std::int64_t before = bytes();
+  for (int i = 0; i < 20; ++i) train_one(1 << 18);
+  for (int i = 0; i < 250; ++i) strategy.run([] {});
+  EXPECT_LT(bytes() - before, 1 << 20);
+  train_one(1 << 18);
+}
+
 TEST_P(Reduction, OneThatIsKeptBeyondItsStepStopsTheNextRunOnly) {
   const auto strategy = make(2, 1);
   const auto scope = strategy.scope();
