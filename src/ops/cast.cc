@@ -47,7 +47,8 @@ void cast_cpu(DType from, DType to, const void* x, void* y, std::int64_t n) {
     return half_kernels().widen(from, x, static_cast<float*>(y), n);
   if (from == DType::f32 && is_half(to))
     return half_kernels().narrow(to, static_cast<const float*>(x), y, n);
-  visit_dtype(from, [&]<class From>(From) {
+  // Booleans are bytes of 0 and 1, which compilers vectorise only as such.
+  visit_dtype(from == DType::boolean ? DType::u8 : from, [&]<class From>(From) {
     visit_dtype(to, [&]<class To>(To) { cast_loop<To, From>(x, y, n); });
   });
 }

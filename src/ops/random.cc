@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/random.h>
 
 #include <algorithm>
@@ -174,35 +175,23 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
   require(p >= 0 && p <= 1, at, "bernoulli", "expected a probability in [0, 1], got ", p);
   require(dtype == DType::boolean || is_floating(dtype), at, "bernoulli",
           "expected dtype bool or a floating dtype, got ", name_of(dtype));
-  const std::uint64_t threshold = static_cast<std::uint64_t>(p * 0x1p32);
   const std::int64_t n = shape.num_elements();
-  Tensor y = make_result(current_device(), dtype, shape);
-  const auto fill = [&]<class T>(T one, T zero) {
-    in_chunks<std::uint32_t>(draw(n), n, 4, words_of,
-                             [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
-                               T* const to = write<T>(y) + i;
-                               for (std::int64_t k = 0; k < count; ++k)
-                                 to[k] = words[k] < threshold ? one : zero;
-                             });
-  };
-  switch (dtype) {
-    case DType::f32:
-      fill(1.0f, 0.0f);
-      break;
-    case DType::f64:
-      fill(1.0, 0.0);
-      break;
-    case DType::f16:
-      fill(half(1.0f), half(0.0f));
-      break;
-    case DType::bf16:
-      fill(bfloat16(1.0f), bfloat16(0.0f));
-      break;
-    default:
-      fill(true, false);
-      break;
-  }
-  return y;
+  const auto threshold = static_cast<std::int64_t>(p * 0x1p32);  // words below it are true
+  Tensor flags = make_result(current_device(), DType::boolean, shape);
+  auto* const to = write<std::uint8_t>(flags);
+  in_chunks<std::uint8_t>(
+      draw(n), n, 4,
+      [&](const PhiloxStream& from, std::uint8_t* values, std::int64_t blocks) {
+        if (threshold == 0)
+          std::memset(values, 0, static_cast<std::size_t>(4 * blocks));
+        else
+          random_kernels().bernoulli(from, static_cast<std::uint32_t>(threshold - 1), values,
+                                     blocks);
+      },
+      [&](const std::uint8_t* values, std::int64_t i, std::int64_t count) {
+        std::memcpy(to + i, values, static_cast<std::size_t>(count));
+      });
+  return cast(flags, dtype, at);
 }
 
 Tensor permutation(std::int64_t n, SourceLocation at) {

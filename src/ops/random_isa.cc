@@ -140,9 +140,19 @@ void truncated_normal(const PhiloxStream& from, float mean, float stddev, float*
   });
 }
 
+void bernoulli(const PhiloxStream& from, std::uint32_t last, std::uint8_t* y, std::int64_t blocks) {
+  in_batches(from, y, blocks, [=](const Batch& batch, std::uint8_t* __restrict to) {
+    for (int i = 0; i < kBatch; ++i)
+      for (int k = 0; k < 4; ++k) to[4 * i + k] = batch.words[k][i] <= last;
+  });
+}
+
 }  // namespace
 
-constinit const RandomKernels random_kernels{
-    .words = words, .uniform = uniform, .normal = normal, .truncated_normal = truncated_normal};
+constinit const RandomKernels random_kernels{.words = words,
+                                             .uniform = uniform,
+                                             .normal = normal,
+                                             .truncated_normal = truncated_normal,
+                                             .bernoulli = bernoulli};
 
 }  // namespace lockstep::LOCKSTEP_ISA_NAMESPACE

@@ -23,7 +23,7 @@ Tensor accelerated(int index) {
 }
 
 TEST(CommonDevice, IsThatOfTheInputs) {
-  const Device cpu1{DeviceKind::cpu, 1}, cpu2{DeviceKind::cpu, 2};
+  const Device cpu1{DeviceKind::cpu, 1};
   const Tensor a = on(cpu1, 1), b = on(cpu1, 2);
   EXPECT_EQ((a + b).device(), cpu1);
   EXPECT_EQ(sum(a).device(), cpu1);
