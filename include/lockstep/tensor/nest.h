@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,12 +40,15 @@ concept TupleLike = requires { std::tuple_size<T>::value; };
 template <class T>
 concept HasNestMembers = requires(T& x) { nest_members(x); };
 
-// Stands for any initializer of an aggregate's member but the aggregate itself or a base of it.
+// Stands for any initializer of an aggregate's member but the aggregate itself or a base of it. Only
+// ever named, never called.
 template <class Owner>
 struct AnyMember {
   template <class U>
     requires(!std::is_same_v<std::remove_cvref_t<U>, Owner> && !std::is_base_of_v<U, Owner>)
-  operator U() const;
+  operator U() const {
+    std::terminate();
+  }
 };
 
 // Stands for a base class of an aggregate.
@@ -52,7 +56,9 @@ template <class Owner>
 struct AnyBase {
   template <class U>
     requires(!std::is_same_v<U, Owner> && std::is_base_of_v<U, Owner>)
-  operator U() const;
+  operator U() const {
+    std::terminate();
+  }
 };
 template <class T>
 concept HasBase = requires { T{AnyBase<T>{}}; };
