@@ -102,8 +102,8 @@ TEST(Softmax, IsStableForLargeNumbers) {
 TEST(Softmax, KeepsNaN) {
   std::vector<float> values(100, 1);
   values[77] = std::numeric_limits<float>::quiet_NaN();
-  for (const float y : softmax(Tensor(Shape{100}, std::span<const float>(values))).data<float>())
-    EXPECT_TRUE(std::isnan(y));
+  const Tensor y = softmax(Tensor(Shape{100}, std::span<const float>(values)));
+  for (const float element : y.data<float>()) EXPECT_TRUE(std::isnan(element));
 }
 
 TEST(Softmax, TakesNothing) {
