@@ -26,7 +26,8 @@ To converted(From x) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // The largest value may round up to one beyond it, so that range is half open.
     constexpr From kBegin = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From kEnd = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+    constexpr To kHalfOfEnd = std::numeric_limits<To>::max() / 2 + 1;
+    constexpr From kEnd = static_cast<From>(kHalfOfEnd) * From(2);
     if (x != x) return To(0);
     if (x < kBegin) return std::numeric_limits<To>::min();
     return x >= kEnd ? std::numeric_limits<To>::max() : static_cast<To>(x);

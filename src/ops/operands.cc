@@ -13,7 +13,8 @@ template <class T>
 bool holds(double number) {
   if constexpr (std::is_integral_v<T>) {
     // 2^63 is the least double above every int64.
-    constexpr double kEnd = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
+    constexpr T kHalfOfEnd = std::numeric_limits<T>::max() / 2 + 1;
+    constexpr double kEnd = static_cast<double>(kHalfOfEnd) * 2;
     return number >= static_cast<double>(std::numeric_limits<T>::min()) && number < kEnd &&
            number == static_cast<double>(static_cast<std::int64_t>(number));
   }
