@@ -138,9 +138,9 @@ void AnyDataset::require_batched(const char* op, SourceLocation at) const {
 }
 
 std::string AnyDataset::describe() const {
-  std::string text;
-  for (const DatasetNode* node = node_.get(); node; node = node->input().get())
-    text = text.empty() ? node->describe() : node->describe() + " > " + text;
+  std::string text = node_->describe();
+  for (NodePtr node = node_->input(); node; node = node->input())
+    text.insert(0, node->describe().append(" > "));
   return text;
 }
 

@@ -64,8 +64,7 @@ Tensor slice_rows(const Tensor& x, RowRange range) {
 Tensor gather_rows(const Tensor& x, std::span<const std::int64_t> indices) {
   require_rows(x, "gather_rows");
   const std::size_t bytes = row_bytes(x);
-  const Tensor result =
-      on_host(x, x.shape().with_dim(0, static_cast<std::int64_t>(indices.size())));
+  Tensor result = on_host(x, x.shape().with_dim(0, static_cast<std::int64_t>(indices.size())));
   const auto* const from = static_cast<const std::byte*>(x.raw_data());
   const std::int64_t rows = x.dim(0);
   std::byte* to = writable(result);
@@ -82,7 +81,7 @@ Tensor concat_rows(std::span<const Tensor> parts) {
   require_alike(parts, "concat_rows", false);
   std::int64_t rows = 0;
   for (const Tensor& part : parts) rows += part.dim(0);
-  const Tensor result = on_host(parts[0], parts[0].shape().with_dim(0, rows));
+  Tensor result = on_host(parts[0], parts[0].shape().with_dim(0, rows));
   std::byte* to = writable(result);
   for (const Tensor& part : parts) {
     copy(to, part.raw_data(), part.bytes());
@@ -93,7 +92,7 @@ Tensor concat_rows(std::span<const Tensor> parts) {
 
 Tensor stack_rows(std::span<const Tensor> rows) {
   require_alike(rows, "stack_rows", true);
-  const Tensor result =
+  Tensor result =
       on_host(rows[0], rows[0].shape().with_axis(0, static_cast<std::int64_t>(rows.size())));
   std::byte* to = writable(result);
   for (const Tensor& row : rows) {

@@ -159,10 +159,9 @@ constexpr bool is_nest() {
   } else if constexpr (std::is_aggregate_v<T> && !std::is_array_v<T>) {
     // No member found in a type that is not empty: there are some that cannot be made, like
     // references.
-    if constexpr (HasBase<T> || member_count<T>() > kMaxMembers ||
-                  (member_count<T>() == 0 && !std::is_empty_v<T>))
-      return false;
-    else if constexpr (has_array<T>(std::make_index_sequence<member_count<T>()>()))
+    constexpr std::size_t n = member_count<T>();
+    if constexpr (HasBase<T> || n > kMaxMembers || (n == 0 && !std::is_empty_v<T>) ||
+                  has_array<T>(std::make_index_sequence<n>()))
       return false;
     else
       return AllNests<decltype(tie_aggregate(std::declval<T&>()))>::value;
