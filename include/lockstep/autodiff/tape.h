@@ -3,7 +3,6 @@
 
 #include <lockstep/base/export.h>
 #include <lockstep/base/source_location.h>
-#include <lockstep/device/buffer.h>
 #include <lockstep/tensor/tensor.h>
 
 #include <concepts>
