@@ -291,6 +291,7 @@ TEST_P(Reduction, OneThatIsKeptBeyondItsStepStopsTheNextRunOnly) {
   strategy.run([&] {
     auto reduction = start(variables);
     if (replica_index() == 0) reduction->ready(1, vec({1, 2, 3}));
+    get_replica_context()->global_count(1);  // replica 1 is still there when replica 0 submits
     kept[static_cast<std::size_t>(replica_index())] = std::move(reduction);
   });
   EXPECT_THAT([&] { strategy.run([] {}); }, throws<FailedPrecondition>("handle"));
