@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <lockstep/tensor/factory.h>
 
+#include <numeric>
+
 #include "support/errors.h"
 
 namespace lockstep {
