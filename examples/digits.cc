@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handwritten digits, 8 x 8 pixels, on any number of replicas: digits [--strategy mirrored:4]
-// [--replicas 4]
+// Handwritten digits on any number of replicas: digits [--strategy mirrored:4] [--replicas 4]
 #include <lockstep/lockstep.h>
 
 #include <cstdio>
@@ -34,12 +33,11 @@ int main(int argc, char** argv) {
 
   const auto train_step = [&](const Example& batch) {  // runs once on every replica
     ls::GradientTape tape;
-    const ls::Tensor per_example =
-        ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
-    const ls::Tensor loss = ls::nn::compute_average_loss(per_example);
-    optimizer.minimize(loss, model.trainable_variables(),
-                       tape);  // gradients all-reduced during backward
-    mean_loss.update_state(per_example);
+    const ls::Tensor losses = ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
+    const ls::Tensor loss = ls::nn::compute_average_loss(losses);
+    // Gradients are all-reduced while backward still runs.
+    optimizer.minimize(loss, model.trainable_variables(), tape);
+    mean_loss.update_state(losses);
   };
   const auto test_step = [&](const Example& batch) {
     accuracy.update_state(batch.label, model(batch.image));
