@@ -6,15 +6,18 @@ taken; their median counts. run.sh builds what this needs."""
 import argparse
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
+import time
 
 import rows
 
 
 # What a program answers for a window, in this order.
 STATISTICS = ("median", "p10", "cpu")
+ANSWER_TIMEOUT = 300  # seconds
 
 
 class Failed(Exception):
@@ -38,6 +41,8 @@ class OpenProgram:
         self.version = self._answer().removeprefix("ready").strip()
 
     def _answer(self):
+        if not select.select([self.process.stdout], [], [], ANSWER_TIMEOUT)[0]:
+            raise Failed(f"{self.name} does not answer")
         line = self.process.stdout.readline()
         if not line:
             raise Failed(f"{self.name} ended with exit code {self.process.wait()}")
@@ -49,10 +54,10 @@ class OpenProgram:
         self.times.append(float(self._answer().split()[STATISTICS.index(statistic)]))
 
     def close(self):
-        self.process.stdin.close()
         try:
+            self.process.stdin.close()
             self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
+        except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
 
 
@@ -77,6 +82,22 @@ def prepare(names):
               for need in getattr(side, "needs", ())}
     if needed:
         subprocess.run([rows.ROOT / "tests/benchmarks/prepare.sh", *sorted(needed)], check=True)
+
+
+def busy_share():
+    """The part of its time that the machine is busy while this program does nothing; 0 if unknown."""
+    def ticks():
+        with open("/proc/stat", encoding="ascii") as stat:
+            values = list(map(int, stat.readline().split()[1:9]))
+        return sum(values), values[3] + values[4]  # idle, and idle waiting for a disk
+
+    try:
+        total, idle = ticks()
+        time.sleep(0.5)
+        later_total, later_idle = ticks()
+    except OSError:
+        return 0
+    return 1 - (later_idle - idle) / max(later_total - total, 1)
 
 
 def measure(row, options):
@@ -141,6 +162,8 @@ def main():
         parser.error(f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(rows.ROWS)}")
 
     prepare(names)
+    if busy_share() > 0.1:
+        print("Something else keeps this machine busy: times are too long, ratios uncertain.")
     print(LINE.format("workload", "ours", "peer", "ratio (min-max)", "bar", "met", "peer is"))
     all_met = True
     for name in names:
