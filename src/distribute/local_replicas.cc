@@ -52,22 +52,21 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
         SourceLocation{});
   const std::lock_guard serialized(run_mutex_);
   group_.begin_epoch();  // throws when somebody kept a reduction of the last run
-  const Clock::rep start = Clock::now().time_since_epoch().count();
+  const Clock::time_point start = Clock::now();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
-    first_start_ = start;
+    first_start_ = start.time_since_epoch().count();
   plans_.begin_run(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)));
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
   if (baton_) baton_->reset();
   const BatchRows* const step_rows = rows ? &*rows : nullptr;
   const auto replica = [&](int index) { run_replica(index, replica_fn, step_rows); };
-  // What a replica waits for its thread, and at the end for the others, is communication, too.
-  for (const auto& each : replicas_) each->times().start(telemetry::Phase::communication);
   team_.run(std::ref(replica));
-  for (const auto& each : replicas_) each->times().stop();
   running_.store(false, std::memory_order_release);
   runner_.store({}, std::memory_order_relaxed);
-  last_end_ = Clock::now().time_since_epoch().count();
+  const Clock::time_point end = Clock::now();
+  run_time_.fetch_add((end - start).count(), std::memory_order_relaxed);
+  last_end_ = end.time_since_epoch().count();
   if (failure_) rethrow(*std::exchange(failure_, std::nullopt));
 }
 
@@ -81,7 +80,7 @@ void LocalReplicas::run_replica(int index, const std::function<void(int)>& repli
   const RecorderScope no_recorder(nullptr);
   const Placement no_placement({}, DType::f32, 0);
   const telemetry::PhaseTimesScope times(&replica.times());
-  const telemetry::PhaseScope computing(telemetry::Phase::compute);
+  replica.times().start(telemetry::Phase::compute);
   replica.begin_step(static_cast<std::uint64_t>(steps_.load(std::memory_order_relaxed)), rows);
   try {
     replica_fn(index);
@@ -89,6 +88,7 @@ void LocalReplicas::run_replica(int index, const std::function<void(int)>& repli
     fail(index, std::current_exception());
   }
   replica.end_step();
+  replica.times().stop();
   group_.returned(index);
   if (baton_) baton_->leave(index);
 }
@@ -145,10 +145,10 @@ telemetry::StepReport LocalReplicas::step_report() const {
   for (const auto& replica : replicas_) {
     using telemetry::Phase;
     report.compute += seconds(replica->times().of(Phase::compute)) / num_replicas_in_sync();
-    report.communication +=
-        seconds(replica->times().of(Phase::communication)) / num_replicas_in_sync();
     report.update += seconds(replica->times().of(Phase::update)) / num_replicas_in_sync();
   }
+  // The rest of a run is waiting for others: in collectives, for the thread to start, at the end.
+  report.communication = seconds(Clock::duration(run_time_)) - report.compute - report.update;
   report.total = seconds(Clock::duration(last_end_ - first_start_));
   return report;
 }

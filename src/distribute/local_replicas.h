@@ -76,7 +76,7 @@ class LocalReplicas final : public StrategyInterface,
   std::mutex failure_mutex_;
   std::optional<Failure> failure_;
 
-  std::atomic<Clock::rep> input_time_{0};
+  std::atomic<Clock::rep> input_time_{0}, run_time_{0};
   std::atomic<Clock::rep> first_start_{0}, last_end_{0};
   std::atomic<std::int64_t> steps_{0};
 

@@ -15,7 +15,7 @@
 namespace lockstep {
 
 // One replica of this process: the context that step functions see. Used by the replica's thread.
-class Replica final : public ReplicaContext {
+class alignas(64) Replica final : public ReplicaContext {
  public:
   // `baton` is what replicas that run one at a time take turns by, else null.
   Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator, Baton* baton,

@@ -28,10 +28,11 @@ class ThreadTeam {
   void stop() noexcept;
 
   const bool spin_;  // as many cores as members: waiting threads may spin
-  std::atomic<const std::function<void(int)>*> job_{nullptr};
-  std::atomic<std::uint32_t> generation_{0};  // counts jobs; odd or even means nothing
-  std::atomic<int> running_{0};
+  // What members wait for, and what their caller waits for: a cache line each.
+  alignas(64) std::atomic<const std::function<void(int)>*> job_{nullptr};
+  std::atomic<std::uint32_t> generation_{0};  // counts jobs
   std::atomic<bool> stop_{false};
+  alignas(64) std::atomic<int> running_{0};
   std::vector<std::thread> threads_;
 };
 

@@ -12,7 +12,8 @@ thread_local RandomState* innermost = nullptr;
 }  // namespace
 
 RandomState& current_random_state() noexcept { return innermost ? *innermost : threads_own; }
-RandomScope::RandomScope(RandomState& state) noexcept : previous_(std::exchange(innermost, &state)) {}
+RandomScope::RandomScope(RandomState& state) noexcept
+    : previous_(std::exchange(innermost, &state)) {}
 RandomScope::~RandomScope() { innermost = previous_; }
 
 }  // namespace lockstep

@@ -43,10 +43,12 @@ PhaseScope::~PhaseScope() {
 }
 
 std::string StepReport::to_table() const {
+  const double outside = total - input - compute - communication - update;
   const std::pair<const char*, double> rows[] = {{"input", input},
                                                  {"compute", compute},
                                                  {"exposed communication", communication},
                                                  {"update", update},
+                                                 {"outside steps", outside},
                                                  {"total", total}};
   std::string table;
   char line[96];

@@ -66,7 +66,8 @@ struct LOCKSTEP_EXPORT StepReport {
   std::int64_t steps = 0;
   double input = 0, compute = 0, communication = 0, update = 0, total = 0;
 
-  // A table of milliseconds per step and shares, one line per phase; for the end of a run.
+  // A table of milliseconds per step and shares, one line per phase, and one for what the caller did
+  // outside steps; for the end of a run.
   std::string to_table() const;
 };
 
