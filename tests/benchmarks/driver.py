@@ -56,7 +56,8 @@ class OpenProgram:
     def close(self):
         try:
             self.process.stdin.close()
-            self.process.wait(timeout=20)
+            if code := self.process.wait(timeout=20):
+                raise Failed(f"{self.name} ended with exit code {code}")
         except (OSError, subprocess.TimeoutExpired):
             self.process.kill()
 
@@ -85,7 +86,7 @@ def prepare(names):
 
 
 def busy_share():
-    """The part of its time that the machine is busy while this program does nothing; 0 if unknown."""
+    """The part of its time that the machine is busy while this program is not; 0 if unknown."""
     def ticks():
         with open("/proc/stat", encoding="ascii") as stat:
             values = list(map(int, stat.readline().split()[1:9]))

@@ -7,5 +7,10 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   benchmark::Training training(lockstep::make_strategy("mirrored:" + arguments.at(1)),
                                arguments.at(0));
-  window::answer("lockstep", [&] { training.step(); });
+  const float first_loss = training.step();
+  float loss = first_loss;
+  window::answer("lockstep", [&] { loss = training.step(); });
+  if (loss < first_loss) return 0;
+  std::cerr << "The loss was " << first_loss << " and is " << loss << '\n';
+  return 1;
 }
