@@ -12,18 +12,13 @@
 
 #include <utility>
 
+#include "replica/sum_components.h"
+
 namespace lockstep {
 namespace {
 
 // Random numbers of scopes: a stream that is no replica's.
 constexpr std::uint64_t kScopeStream = ~std::uint64_t{0};
-
-Tensor tree_sum(std::span<const Tensor> parts) {
-  if (parts.size() == 1) return parts[0];
-  std::size_t left = 1;
-  while (left * 2 < parts.size()) left *= 2;
-  return add(tree_sum(parts.first(left)), tree_sum(parts.subspan(left)));
-}
 
 }  // namespace
 
@@ -117,7 +112,7 @@ void LocalReplicas::rethrow(const Failure& failure) {
 
 Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
   const RecorderScope suspended(nullptr);
-  const Tensor sum = tree_sum(components);
+  const Tensor sum = sum_components(components);
   if (op == ReduceOp::sum) return sum;
   return div(is_floating(sum.dtype()) ? sum : cast(sum, DType::f64),
              static_cast<double>(components.size()));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "replica/default_context.h"
+#include "replica/sum_components.h"
 
 namespace lockstep {
 
@@ -85,14 +86,6 @@ std::size_t component_of(const ReplicaContext* replica) {
   return replica ? static_cast<std::size_t>(replica->local_index()) : 0;
 }
 
-// Sum of parts [begin, end) along the canonical binary tree: split at the largest power of two.
-Tensor tree_sum(std::span<const Tensor> parts) {
-  if (parts.size() == 1) return parts[0];
-  std::size_t left = 1;
-  while (left * 2 < parts.size()) left *= 2;
-  return add(tree_sum(parts.first(left)), tree_sum(parts.subspan(left)));
-}
-
 // The components of all workers' replicas, in replica order.
 std::vector<Tensor> all_components(Variable::State& state) {
   std::vector<std::byte> bytes;
@@ -120,7 +113,7 @@ Tensor read_combined(Variable::State& state, SourceLocation at) {
   const RecorderScope suspended(nullptr);
   const std::vector<Tensor> parts = all_components(state);
   if (state.aggregation == VariableAggregation::only_first_replica) return parts[0];
-  const Tensor sum = tree_sum(parts);
+  const Tensor sum = sum_components(parts);
   if (state.aggregation == VariableAggregation::sum) return sum;
   return div(sum, static_cast<double>(parts.size()));
 }
