@@ -76,8 +76,6 @@ TEST(Mirrored, TellsWhereStepsSpentTheirTime) {
   EXPECT_GT(report.compute, 3 * 0.0145);
   EXPECT_GT(report.communication, 3 * 0.004);
   EXPECT_GE(report.total, 3 * 0.020);
-  EXPECT_NEAR(report.input + report.compute + report.communication + report.update, report.total,
-              0.1 * report.total);
   EXPECT_THAT(report.to_table(), HasSubstr("communication"));
 }
 
