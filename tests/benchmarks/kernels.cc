@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels <gemm512|conv|adam|cross_entropy>: single operations on one thread.
 #include <lockstep/lockstep.h>
-#include <lockstep/ops/conv.h>
-#include <lockstep/ops/matmul.h>
 
 #include <functional>
 #include <map>
