@@ -15,6 +15,19 @@ struct Progress {
   bool begun = false;        // a walk stands there; the next one takes the next epoch
   std::uint64_t serial = 0;  // of the walk begun last; others do not report
 
+  // A walk begins there; returns its serial number.
+  std::uint64_t begin_walk(std::int64_t at_epoch, std::int64_t at_position) {
+    const std::lock_guard lock(mutex);
+    return place_walk(at_epoch, at_position);
+  }
+  // The walk of a new loop: where the next epoch begins, or where a restore left off. One step with
+  // its choice, so that loops begun in several threads get an epoch each.
+  std::uint64_t begin_next(std::int64_t& next_epoch, std::int64_t& next_position) {
+    const std::lock_guard lock(mutex);
+    next_epoch = begun ? epoch + 1 : epoch;
+    next_position = begun ? 0 : position;
+    return place_walk(next_epoch, next_position);
+  }
   // The state of walk `from`, if it is the last.
   void report(std::uint64_t from, std::int64_t at_epoch, std::int64_t at_position, bool ended) {
     const std::lock_guard lock(mutex);
@@ -23,12 +36,20 @@ struct Progress {
     position = ended ? 0 : at_position;
     begun = !ended;
   }
+
+ private:
+  std::uint64_t place_walk(std::int64_t at_epoch, std::int64_t at_position) {
+    epoch = at_epoch;
+    position = at_position;
+    begun = true;
+    return ++serial;
+  }
 };
 
 AnyIterator::AnyIterator(std::shared_ptr<const DatasetNode> node,
-                         std::shared_ptr<Progress> progress, std::int64_t epoch,
-                         std::int64_t position)
-    : node_(std::move(node)), progress_(std::move(progress)) {
+                         std::shared_ptr<Progress> progress, std::uint64_t serial,
+                         std::int64_t epoch, std::int64_t position)
+    : node_(std::move(node)), progress_(std::move(progress)), serial_(serial) {
   move_to(epoch, position);
 }
 
@@ -83,7 +104,9 @@ void AnyIterator::visit_state(StateVisitor& visitor) {
   std::int64_t epoch = epoch_, position = position_;
   visitor.visit("epoch", epoch);
   visitor.visit("position", position);
-  if (epoch != epoch_ || position != position_) move_to(epoch, position);
+  if (epoch == epoch_ && position == position_) return;
+  move_to(epoch, position);
+  if (progress_) serial_ = progress_->begin_walk(epoch, position);
 }
 
 void AnyIterator::move_to(std::int64_t epoch, std::int64_t position) {
@@ -99,12 +122,6 @@ void AnyIterator::move_to(std::int64_t epoch, std::int64_t position) {
   ended_ = false;
   epoch_ = epoch;
   position_ = position;
-  if (!progress_) return;
-  const std::lock_guard lock(progress_->mutex);
-  serial_ = ++progress_->serial;
-  progress_->epoch = epoch;
-  progress_->position = position;
-  progress_->begun = true;
 }
 
 AnyDataset::AnyDataset(std::shared_ptr<const DatasetNode> node)
@@ -112,18 +129,12 @@ AnyDataset::AnyDataset(std::shared_ptr<const DatasetNode> node)
 
 AnyIterator AnyDataset::iterator() const {
   std::int64_t epoch = 0, position = 0;
-  {
-    const std::lock_guard lock(progress_->mutex);
-    epoch = progress_->begun ? progress_->epoch + 1 : progress_->epoch;
-    position = progress_->begun ? 0 : progress_->position;
-    progress_->epoch = epoch;
-    progress_->begun = true;
-  }
-  return AnyIterator(node_, progress_, epoch, position);
+  const std::uint64_t serial = progress_->begin_next(epoch, position);
+  return AnyIterator(node_, progress_, serial, epoch, position);
 }
 
 AnyIterator AnyDataset::iterator(std::int64_t epoch, std::int64_t position) const {
-  return AnyIterator(node_, nullptr, epoch, position);
+  return AnyIterator(node_, nullptr, 0, epoch, position);
 }
 
 void AnyDataset::visit_state(StateVisitor& visitor) const {

@@ -62,7 +62,7 @@ class LOCKSTEP_EXPORT AnyIterator {
  private:
   friend class AnyDataset;
   AnyIterator(std::shared_ptr<const DatasetNode> node, std::shared_ptr<Progress> progress,
-              std::int64_t epoch, std::int64_t position);
+              std::uint64_t serial, std::int64_t epoch, std::int64_t position);
   void move_to(std::int64_t epoch, std::int64_t position);
 
   std::shared_ptr<const DatasetNode> node_;
