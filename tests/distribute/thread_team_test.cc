@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
 
 #include "support/process.h"
@@ -37,9 +38,9 @@ TEST(ThreadTeam, WakesUpAfterALongPause) {
   ThreadTeam team(2);
   for (int job = 0; job < 3; ++job) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    int calls = 0;
-    team.run([&](int member) { calls += member; });
-    EXPECT_EQ(calls, 1);
+    std::atomic<int> calls = 0;
+    team.run([&](int member) { calls += 1 + member; });
+    EXPECT_EQ(calls, 3);
   }
 }
 
