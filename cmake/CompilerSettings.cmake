@@ -37,6 +37,8 @@ endif()
 add_library(lockstep_private INTERFACE)
 target_include_directories(lockstep_private INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+# No path of the building machine in messages or files.
+target_compile_options(lockstep_private INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # One order of rounding on every machine: no a*b+c is ever fused behind the source's back.
 target_compile_options(lockstep_private INTERFACE -ffp-contract=off)
 if(PROJECT_IS_TOP_LEVEL)

@@ -2,12 +2,15 @@
 #include <lockstep/autodiff/tape.h>
 
 #include <lockstep/base/check.h>
+#include <lockstep/base/log.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "autodiff/backward.h"
@@ -17,7 +20,9 @@ namespace lockstep {
 class GradientTape::Impl final : public OpRecorder {
  public:
   explicit Impl(TapeOptions options)
-      : persistent_(options.persistent), outer_(current_recorder()), installed_(this) {
+      : persistent_(options.persistent),
+        outer_(current_recorder()),
+        installed_(std::in_place, this) {
     records_.watch_trainable = options.watch_trainable;
   }
 
@@ -39,10 +44,24 @@ class GradientTape::Impl final : public OpRecorder {
     if (ours) records_.add(op, inputs, outputs, std::move(rule));
   }
 
-  void watch(const Tensor& value) { records_.value_of(value); }
+  void watch(const Tensor& value) {
+    require_own_thread("GradientTape::watch", SourceLocation{});
+    records_.value_of(value);
+  }
+
+  // Lets go of all it holds. False when it cannot be taken off its thread's recorders, because
+  // this is another thread or an inner tape is still there: then it must stay behind, deaf.
+  bool retire() noexcept {
+    used_ = true;
+    records_ = {};
+    if (std::this_thread::get_id() != thread_ || current_recorder() != this) return false;
+    installed_.reset();
+    return true;
+  }
 
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options, SourceLocation at) {
+    require_own_thread("GradientTape::gradient", at);
     if (used_)
       throw FailedPrecondition(
           "[GradientTape::gradient] expected one call, got a second one; make the "
@@ -58,20 +77,33 @@ class GradientTape::Impl final : public OpRecorder {
  private:
   friend class GradientTape::Pause;
 
+  void require_own_thread(const char* op, SourceLocation at) const {
+    if (std::this_thread::get_id() == thread_) return;
+    throw FailedPrecondition(
+        message(op, "the tape was made by another thread; it records and serves that thread only"),
+        at);
+  }
   bool wants_itself(const Tensor& input) const {
     return recording_ && !used_ && records_.wants(input);
   }
 
   const bool persistent_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   bool recording_ = true;
   bool used_ = false;
   TapeRecords records_;
   OpRecorder* outer_;
-  RecorderScope installed_;
+  std::optional<RecorderScope> installed_;
 };
 
 GradientTape::GradientTape(TapeOptions options) : impl_(std::make_unique<Impl>(options)) {}
-GradientTape::~GradientTape() = default;
+GradientTape::~GradientTape() {
+  if (impl_->retire()) return;
+  logging::error(
+      "[GradientTape] destroyed by another thread than its own, or before a tape made after it; a "
+      "little memory stays behind");
+  static_cast<void>(impl_.release());
+}
 
 void GradientTape::watch(const Tensor& value) { impl_->watch(value); }
 

@@ -140,8 +140,9 @@ void InProcessBoard::wait(Handle& handle, std::optional<Deadline> deadline) {
   std::uint64_t dealt_seen = 0;
   if (!progress(slot, handle.rank, dealt_seen)) {
     const auto start = Deadline::Clock::now();
-    const auto limit = deadline ? deadline->when() : start + options_.collective_timeout;
-    auto warning = start + options_.warn_every;
+    const auto limit =
+        deadline ? deadline->when() : Deadline::after(options_.collective_timeout).when();
+    auto warning = Deadline::after(options_.warn_every).when();
     Backoff backoff(spin_);
     while (!progress(slot, handle.rank, dealt_seen)) {
       const bool look = options_.wait_policy ? options_.wait_policy->pause(handle.rank, backoff)
@@ -152,7 +153,7 @@ void InProcessBoard::wait(Handle& handle, std::optional<Deadline> deadline) {
       if (now >= limit) give_up(slot, handle.rank, waited);
       if (now < warning) continue;
       warn(slot, handle.rank, waited);
-      warning = now + options_.warn_every;
+      warning = Deadline::after(options_.warn_every).when();
     }
   }
   if (slot.pieces().cancelled()) std::rethrow_exception(reason_);

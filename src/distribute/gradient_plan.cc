@@ -22,6 +22,8 @@ GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const 
     : devices_(devices.begin(), devices.end()),
       bytes_per_pack_(bytes_per_pack),
       id_(id),
+      commit_name_("commit of variable list " + std::to_string(id) + ", which begins with '" +
+                   (variables.empty() ? std::string() : variables[0].name()) + "'"),
       local_(devices.size()),
       occasions_(devices.size()) {
   std::vector<std::size_t> last_first(variables.size());

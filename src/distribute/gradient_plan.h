@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "distribute/gradient_layout.h"
@@ -49,6 +51,9 @@ class GradientPlan {
   bool wants_order() const;
   void set_order(std::span<const Variable> variables, std::span<const std::size_t> order);
 
+  // What the commit points of this plan are called, so that replicas that reduce different lists of
+  // variables are found out. Lives as long as the plan.
+  std::string_view commit_name() const { return commit_name_; }
   // The collective's sequence number of a bucket in the gradients channel.
   std::int64_t sequence(std::size_t bucket) const;
 
@@ -65,6 +70,7 @@ class GradientPlan {
   const std::vector<Device> devices_;
   const std::int64_t bytes_per_pack_;
   const std::int64_t id_;
+  const std::string commit_name_;
   std::vector<std::vector<Buffer>> local_;  // by replica; touched by its thread only
   std::vector<Occasion> occasions_;         // by replica; likewise
   mutable std::mutex mutex_;                // of what follows

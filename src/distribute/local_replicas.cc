@@ -2,7 +2,9 @@
 #include "distribute/local_replicas.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/base/deadline.h>
 #include <lockstep/base/log.h>
+#include <lockstep/base/thread.h>
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
@@ -45,7 +47,12 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
     throw FailedPrecondition(
         "[Strategy::run] expected no active run, got a call from a merge_call of one",
         SourceLocation{});
-  const std::lock_guard serialized(run_mutex_);
+  if (team_.lost_by_fork())
+    throw FailedPrecondition(
+        "[Strategy::run] the strategy was made before fork() and its threads stayed with the parent; "
+        "make a strategy in the child",
+        SourceLocation{});
+  const std::unique_lock serialized = await_turn();
   group_.begin_epoch();  // throws when somebody kept a reduction of the last run
   const Clock::time_point start = Clock::now();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
@@ -63,6 +70,23 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
   run_time_.fetch_add((end - start).count(), std::memory_order_relaxed);
   last_end_ = end.time_since_epoch().count();
   if (failure_) rethrow(*std::exchange(failure_, std::nullopt));
+}
+
+// The right to run. Bounded, because who holds it may wait for the caller: a step function that joins a
+// thread which calls run.
+std::unique_lock<std::mutex> LocalReplicas::await_turn() {
+  std::unique_lock lock(run_mutex_, std::try_to_lock);
+  const Deadline deadline = Deadline::after(options_.communication.timeout);
+  for (Backoff backoff(false); !lock.owns_lock(); lock.try_lock()) {
+    if (backoff.pause() && deadline.passed())
+      throw DeadlineExceeded(
+          message(
+              "Strategy::run", "waited ", options_.communication.timeout.count(),
+              " ms for another run of this strategy to end; does its step function wait for this "
+              "thread? Raise CommunicationOptions::timeout if a step takes so long"),
+          SourceLocation{});
+  }
+  return lock;
 }
 
 void LocalReplicas::run_replica(int index, const std::function<void(int)>& replica_fn,
@@ -103,9 +127,12 @@ void LocalReplicas::rethrow(const Failure& failure) {
     ErrorContext context = error.context();
     if (!context.replica) context.replica = failure.replica;
     error.rethrow_with(std::move(context));
+  } catch (const std::exception& error) {
+    logging::error("replica " + std::to_string(failure.replica) + " threw: " + error.what());
+    throw;
   } catch (...) {
     logging::error("replica " + std::to_string(failure.replica) +
-                   " threw an exception of another type");
+                   " threw something that is no std::exception");
     throw;
   }
 }

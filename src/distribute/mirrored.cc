@@ -43,6 +43,9 @@ std::vector<Device> devices_of(const MirroredOptions& options, SourceLocation at
 }
 
 std::shared_ptr<StrategyInterface> mirrored(const MirroredOptions& options, SourceLocation at) {
+  require(options.communication.timeout.count() > 0, at, "MirroredStrategy",
+          "expected a communication.timeout above zero, got ",
+          options.communication.timeout.count(), " ms");
   return std::make_shared<LocalReplicas>(
       LocalReplicas::Options{.name = "MirroredStrategy",
                              .devices = devices_of(options, at),

@@ -65,7 +65,7 @@ Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) 
   const Elements out{buffer.data(), value.num_elements(), value.dtype()};
   // Counts are compared by the communicator; shapes of one count, by way of the name, too.
   std::string name = "all_reduce";
-  if (value.rank() > 1) name += " of " + value.shape().to_string();
+  if (value.rank() > 0) name += " of " + value.shape().to_string();
   wait(communicator_.all_reduce(next_key(Channel::user, name), op, input_of(value), out));
   Tensor result(std::move(buffer), value.dtype(), value.shape());
   record("all_reduce", {&value}, result, [this, op](const Tensor& dy, GradientSink& sink) {
@@ -76,12 +76,13 @@ Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) 
 
 Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather",
-          "expected rank >= 1, got ", value.to_string());
-  // Row counts first; then the rows.
+          "expected rank >= 1, got ", value);
+  // Row counts first, with the shape of a row to compare by way of the name; then the rows.
   const std::int64_t rows = value.dim(0);
+  const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_replicas_));
-  wait(communicator_.all_gather(next_key(Channel::user, "all_gather/rows"),
-                                elements(std::span(&rows, 1)), elements(std::span(counts))));
+  wait(communicator_.all_gather(next_key(Channel::user, name), elements(std::span(&rows, 1)),
+                                elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
   const std::int64_t row_elements = value.shape().without_axis(0).num_elements();
@@ -127,13 +128,15 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
           at);
   if (num_replicas_ == 1) return reduction_of_one(variables, votes_, at);
   ExpectedGradients expected(variables, at);
-  return std::make_unique<ArenaReduction>(plans_.plan_for(variables), std::move(expected),
-                                          communicator_, baton_, run_,
-                                          next_key(Channel::control, "commit"), votes_);
+  GradientPlan& plan = plans_.plan_for(variables);
+  return std::make_unique<ArenaReduction>(plan, std::move(expected), communicator_, baton_, run_,
+                                          next_key(Channel::user, plan.commit_name()), votes_);
 }
 
-void Replica::merge_call(const std::function<void()>& merge, SourceLocation) {
-  wait(communicator_.barrier(next_key(Channel::control, "merge_call")));
+void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) {
+  require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
+          "expected a function to call, got an empty one");
+  wait(communicator_.barrier(next_key(Channel::user, "merge_call")));
   if (index_ == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
@@ -141,7 +144,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation) {
     const ContextScope cross_replica(current_replica_group());
     merge();
   }
-  wait(communicator_.barrier(next_key(Channel::control, "merge_call/return")));
+  wait(communicator_.barrier(next_key(Channel::user, "merge_call/return")));
 }
 
 }  // namespace lockstep

@@ -54,7 +54,8 @@ class alignas(64) Replica final : public ReplicaContext {
   std::uint64_t run_ = 0;
   std::optional<Rows> rows_;
   Tensor votes_;  // to skip the step, so far
-  // Calls made so far in this step, by channel.
+  // Calls made so far in this step, by channel. What replicas must do in one order (all_reduce,
+  // merge_call, a commit point) is numbered together, so that one who does another thing is found out.
   std::array<std::int64_t, 5> sequence_{};
 };
 

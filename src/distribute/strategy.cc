@@ -28,31 +28,49 @@ void require_outside_replicas(const StrategyInterface& strategy, const char* op,
                              at);
 }
 
+// How one leaf's components relate: the same object, a mirrored variable's components (one key with
+// different memory), or values of their own.
+ReplicaKind kind_of_leaf(std::span<const Tensor> parts) {
+  for (const Tensor& part : parts)
+    if (!part.defined() || !parts[0].defined() || part.key() != parts[0].key())
+      return ReplicaKind::per_replica;
+  if (parts.size() < 2) return ReplicaKind::per_replica;
+  return parts[1].raw_data() == parts[0].raw_data() ? ReplicaKind::uniform : ReplicaKind::mirrored;
+}
+
+// The dtype in which a mean is taken: integers in f64, 16-bit floats in f32.
+DType dtype_of_mean(DType dtype) {
+  if (!is_floating(dtype)) return DType::f64;
+  return size_of(dtype) == 2 ? DType::f32 : dtype;
+}
+
 // One leaf of each replica, combined; `axis` is reduced within each replica first.
 Tensor reduce_leaf(StrategyInterface& strategy, ReduceOp op, std::vector<Tensor> parts,
                    std::optional<int> axis, const std::string& path, SourceLocation at) {
   constexpr const char* kOp = "Strategy::reduce";
-  if (!axis) {
-    for (const Tensor& part : parts)
-      require(part.dtype() == parts[0].dtype() && part.shape() == parts[0].shape(), at, kOp, "at ",
-              path, " the replicas hold ", name_of(parts[0].dtype()), parts[0].shape().to_string(),
-              " and ", name_of(part.dtype()), part.shape().to_string(),
-              "; give an axis to reduce uneven batches");
-    return strategy.reduce(op, parts);
-  }
+  const DType given = parts[0].dtype();
   std::vector<Tensor> counts;
   for (Tensor& part : parts) {
+    require(part.dtype() == given && (axis || part.shape() == parts[0].shape()), at, kOp, "at ",
+            path, " the replicas hold ", name_of(given), parts[0].shape(), " and ",
+            name_of(part.dtype()), part.shape(), "; give an axis to reduce uneven batches");
+    if (op == ReduceOp::mean) part = cast(part, dtype_of_mean(given));
+    if (!axis) continue;
     require(*axis >= -part.rank() && *axis < part.rank(), at, kOp, "axis ", *axis,
-            " is out of range for ", part.shape().to_string(), " at ", path);
+            " is out of range for ", part.shape(), " at ", path);
     counts.emplace_back(part.dim(*axis));
     part = sum(part, {.axes = {*axis}});
   }
-  const Tensor total =
-      reduce_leaf(strategy, ReduceOp::sum, std::move(parts), std::nullopt, path, at);
-  if (op == ReduceOp::sum) return total;
-  const Tensor rows = strategy.reduce(ReduceOp::sum, counts);
-  return div(is_floating(total.dtype()) ? total : cast(total, DType::f64),
-             static_cast<double>(rows.item<std::int64_t>()));
+  for (const Tensor& part : parts)
+    require(part.shape() == parts[0].shape(), at, kOp, "at ", path,
+            " the replicas' values differ beside the axis: ", parts[0].shape(), " and ",
+            part.shape());
+  Tensor result = strategy.reduce(axis ? ReduceOp::sum : op, parts);
+  if (axis && op == ReduceOp::mean) {
+    const Tensor rows = strategy.reduce(ReduceOp::sum, counts);
+    result = div(result, static_cast<double>(rows.item<std::int64_t>()));
+  }
+  return is_floating(given) ? cast(result, given) : result;
 }
 
 }  // namespace
@@ -75,7 +93,8 @@ Strategy::Scope::~Scope() = default;
 void Strategy::run_replicas(const std::function<void(int)>& replica_fn,
                             const std::optional<BatchRows>& rows) const {
   require_outside_replicas(*implementation_, "Strategy::run", SourceLocation{});
-  implementation_->run(replica_fn, rows);
+  const auto alive = implementation_;  // the step may drop the last handle
+  alive->run(replica_fn, rows);
 }
 
 std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
@@ -87,27 +106,33 @@ std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
           "expected one value for each of ", num_local_replicas(), " local replicas, got ",
           leaves.size());
   const RecorderScope suspended(nullptr);
-  if (!axis && kind != ReplicaKind::per_replica && num_replicas_in_sync() > 1) {
-    require(op == ReduceOp::mean, at, "Strategy::reduce",
-            kind == ReplicaKind::uniform
-                ? "every replica returned the same object; its sum over replicas is "
-                  "not defined: reduce with mean, or return a new value"
-                : "the value is mirrored, equal on all replicas: reduce with mean");
-    return leaves[0];
-  }
   std::vector<Tensor> reduced;
   for (std::size_t leaf = 0; leaf < leaves[0].size(); ++leaf) {
     std::vector<Tensor> parts;
     for (const auto& replica : leaves) parts.push_back(replica[leaf]);
-    reduced.push_back(reduce_leaf(*implementation_, op, std::move(parts), axis,
-                                  "leaf " + std::to_string(leaf), at));
+    const ReplicaKind leaf_kind = kind == ReplicaKind::per_replica ? kind_of_leaf(parts) : kind;
+    if (axis || leaf_kind == ReplicaKind::per_replica || num_replicas_in_sync() == 1) {
+      reduced.push_back(reduce_leaf(*implementation_, op, std::move(parts), axis,
+                                    "leaf " + std::to_string(leaf), at));
+      continue;
+    }
+    require(op == ReduceOp::mean, at, "Strategy::reduce", "leaf ", leaf,
+            leaf_kind == ReplicaKind::uniform
+                ? ": every replica returned the same object; its sum over replicas is not defined: "
+                  "reduce with mean, or return a new value"
+                : " is mirrored, equal on all replicas: reduce with mean");
+    reduced.push_back(parts[0]);
   }
   return reduced;
 }
 
 Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at) const {
   require_outside_replicas(*implementation_, "Strategy::reduce", at);
-  if (variable.synchronization() == VariableSynchronization::on_read)
+  if (variable.group() && variable.group() != implementation_)
+    throw FailedPrecondition(message("Strategy::reduce", "variable '", variable.name(),
+                                     "' belongs to another strategy; do not mix strategies"),
+                             at);
+  if (variable.group() && variable.synchronization() == VariableSynchronization::on_read)
     return implementation_->reduce(op, variable.local_values(at));
   require(op == ReduceOp::mean || num_replicas_in_sync() == 1, at, "Strategy::reduce", "variable '",
           variable.name(), "' is mirrored, equal on all replicas: reduce with mean");
@@ -136,17 +161,26 @@ void Strategy::check_structures(const std::vector<std::string>& first,
 }
 
 ReplicaKind Strategy::kind_of_leaves(const std::vector<std::vector<Tensor>>& leaves) {
-  if (leaves[0].empty()) return ReplicaKind::per_replica;
-  for (const auto& replica : leaves) {
-    if (replica.size() != leaves[0].size()) return ReplicaKind::per_replica;
-    for (std::size_t i = 0; i < replica.size(); ++i)
-      if (!replica[i].defined() || !leaves[0][i].defined() ||
-          replica[i].key() != leaves[0][i].key())
-        return ReplicaKind::per_replica;
+  ReplicaKind kind = ReplicaKind::per_replica;
+  for (std::size_t leaf = 0; leaf < leaves[0].size(); ++leaf) {
+    std::vector<Tensor> parts;
+    for (const auto& replica : leaves) {
+      if (replica.size() != leaves[0].size()) return ReplicaKind::per_replica;
+      parts.push_back(replica[leaf]);
+    }
+    const ReplicaKind of_leaf = kind_of_leaf(parts);
+    if (of_leaf == ReplicaKind::per_replica || (leaf > 0 && of_leaf != kind))
+      return ReplicaKind::per_replica;
+    kind = of_leaf;
   }
-  // One key with different memory: a mirrored variable's components.
-  return leaves[1][0].raw_data() == leaves[0][0].raw_data() ? ReplicaKind::uniform
-                                                            : ReplicaKind::mirrored;
+  return kind;
+}
+
+void Strategy::check_components(std::size_t count) const {
+  require(count == num_local_replicas(), SourceLocation{}, "Strategy::run",
+          "expected a PerReplica argument of ", num_local_replicas(),
+          " components, one for each local replica, got ", count,
+          "; distribute the dataset by the strategy that runs the step");
 }
 
 int Strategy::num_replicas_in_sync() const { return implementation_->num_replicas_in_sync(); }

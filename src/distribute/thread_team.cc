@@ -3,6 +3,7 @@
 
 #include <lockstep/base/check.h>
 #include <lockstep/base/thread.h>
+#include <pthread.h>
 
 #include <string>
 #include <system_error>
@@ -25,9 +26,18 @@ T await_change(const std::atomic<T>& atomic, T old, bool spin) {
   return atomic.load(std::memory_order_acquire);
 }
 
+// How many forks lie between the first process of the program and this one.
+std::atomic<int> forks{0};
+
+int count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
-ThreadTeam::ThreadTeam(int size) : spin_(size <= available_cores()) {
+ThreadTeam::ThreadTeam(int size) : forks_(count_forks()), spin_(size <= available_cores()) {
   try {
     for (int member = 1; member < size; ++member)
       threads_.emplace_back([this, member] { serve(member); });
@@ -47,9 +57,11 @@ void ThreadTeam::stop() noexcept {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) lost_by_fork() ? thread.detach() : thread.join();
   threads_.clear();
 }
+
+bool ThreadTeam::lost_by_fork() const { return !threads_.empty() && count_forks() != forks_; }
 
 void ThreadTeam::run(const std::function<void(int)>& job) {
   if (!threads_.empty()) {

@@ -19,7 +19,10 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  // Calls job(member) on every member and returns when all have returned. job must not throw.
+  // The process was forked since: it has the team, but not its threads.
+  bool lost_by_fork() const;
+  // Calls job(member) on every member and returns when all have returned. job must not throw. Not when
+  // the threads are lost.
   void run(const std::function<void(int)>& job);
 
  private:
@@ -27,6 +30,7 @@ class ThreadTeam {
   void serve(int member);
   void stop() noexcept;
 
+  const int forks_;  // behind the process that made the team
   const bool spin_;  // as many cores as members: waiting threads may spin
   // What members wait for, and what their caller waits for: a cache line each.
   alignas(64) std::atomic<const std::function<void(int)>*> job_{nullptr};

@@ -73,7 +73,8 @@ Tensor divided(const Tensor& total, const Divisor& divisor) {
   if (rows && *rows > 0) return total / static_cast<double>(*rows);
   const Tensor count = rows ? Tensor(0.0) : stop_gradient(std::get<Tensor>(divisor));
   const Tensor number = cast(count, total.dtype());
-  return select(greater(number, 0), total / maximum(number, 1), 0);
+  const Tensor none = equal(number, 0);
+  return select(none, 0, total / select(none, 1, number));
 }
 
 }  // namespace

@@ -36,6 +36,19 @@ Clip checked(const Clip& clip, SourceLocation at) {
   return clip;
 }
 
+void check_distinct(const char* op, std::span<const Variable> variables, SourceLocation at) {
+  std::vector<std::uint64_t> keys;
+  keys.reserve(variables.size());
+  for (const Variable& variable : variables) keys.push_back(variable.key());
+  std::sort(keys.begin(), keys.end());
+  const auto twice = std::adjacent_find(keys.begin(), keys.end());
+  if (twice == keys.end()) return;
+  const auto which = std::find_if(variables.begin(), variables.end(),
+                                  [&](const Variable& v) { return v.key() == *twice; });
+  throw InvalidArgument(
+      message(op, "variable '", which->name(), "' is listed twice; list each variable once"), at);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const LearningRate& rate, const Clip& clip,
@@ -73,6 +86,7 @@ ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> var
              "' was made outside the scope of the strategy that runs this step; make the model "
              "after `auto scope = strategy.scope();`");
   require(!variables.empty(), at, op, "expected variables to update, got none");
+  check_distinct(op, variables, at);
   return *replica;
 }
 
@@ -86,7 +100,8 @@ void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables
       {.on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
        .place = [&](std::size_t i) { return reduction->place(i); }},
       at);
-  step(kOp, variables, committed(*reduction), at);
+  step(
+      kOp, variables, [&] { return committed(*reduction); }, at);
 }
 
 void Optimizer::apply_gradients(std::span<const Tensor> gradients,
@@ -102,12 +117,15 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
   if (!options.aggregate) {
-    step(kOp, variables, {{gradients.begin(), gradients.end()}, Tensor(false)}, at);
-    return;
+    const auto own = [&] {
+      return ReducedGradients{{gradients.begin(), gradients.end()}, Tensor(false)};
+    };
+    return step(kOp, variables, own, at);
   }
   const auto reduction = context.begin_gradient_reduction(variables, at);
   for (std::size_t i = 0; i < gradients.size(); ++i) reduction->ready(i, gradients[i]);
-  step(kOp, variables, committed(*reduction), at);
+  step(
+      kOp, variables, [&] { return committed(*reduction); }, at);
 }
 
 ReducedGradients Optimizer::committed(GradientReduction& reduction) {
@@ -115,16 +133,18 @@ ReducedGradients Optimizer::committed(GradientReduction& reduction) {
   return reduction.finish();
 }
 
-void Optimizer::step(const char* op, std::span<const Variable> variables, ReducedGradients reduced,
-                     SourceLocation at) {
+void Optimizer::step(const char* op, std::span<const Variable> variables,
+                     const std::function<ReducedGradients()>& commit, SourceLocation at) {
   const telemetry::PhaseScope phase(telemetry::Phase::update);
   const RecorderScope suspended(nullptr);
-  check_used(op, variables, reduced.gradients, at);
-  steps_attempted_.assign_add(Tensor(std::int64_t{1}));
-  if (reduced.skip.item<bool>()) return;
+  // Before the commit point, where a failure still leaves the weights of all replicas as they were.
   const Tensor rate = learning_rate();
   const Tensor number = iterations_.read() + 1;
   const auto slots = slots_->of(variables);
+  ReducedGradients reduced = commit();
+  check_used(op, variables, reduced.gradients, at);
+  steps_attempted_.assign_add(Tensor(std::int64_t{1}));
+  if (reduced.skip.item<bool>()) return;
   Tensor scale;
   if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
   for (std::size_t i = 0; i < variables.size(); ++i) {

@@ -258,6 +258,9 @@ std::vector<Tensor> Variable::local_values(SourceLocation at) const {
 }
 
 void Variable::set_local_value(std::size_t local_replica, const Tensor& value) {
+  require(local_replica < state_->components.size(), SourceLocation{}, "Variable::set_local_value",
+          "variable '", state_->name, "' has ", state_->components.size(),
+          " local components, got number ", local_replica);
   state_->check_value(value, "Variable::set_local_value", SourceLocation{});
   const State::Lock lock(*state_);
   Tensor& component = state_->components.at(local_replica).value;

@@ -73,7 +73,7 @@ TEST_P(Run, PlainArgumentsReachEveryReplicaAsTheyAre) {
 
 TEST_P(Run, AnArgumentOfTooFewReplicasIsRefused) {
   EXPECT_THAT([&] { strategy.run([](int) {}, PerReplica<int>({10})); },
-              throws<InvalidArgument>("[PerReplica]", "replica"));
+              throws<InvalidArgument>("[Strategy::run]", "2 components", "got 1"));
 }
 
 TEST_P(Run, RowsOfTheBatchAreKnownInTheStep) {

@@ -37,6 +37,12 @@ TEST(ComputeAverageLoss, LOS_03_TakesAnExplicitGlobalBatchSize) {
   }
 }
 
+TEST(ComputeAverageLoss, AnExplicitCountIsUsedAsItIs) {
+  EXPECT_EQ(compute_average_loss(kOneToFive, {.count = Tensor(0.5f)}).item<float>(), 30);
+  EXPECT_EQ(compute_average_loss(kOneToFive, {.count = Tensor(-3.0f)}).item<float>(), -5);
+  EXPECT_EQ(compute_average_loss(kOneToFive, {.count = Tensor(std::int64_t{0})}).item<float>(), 0);
+}
+
 // LOS-03: TensorFlow's TypeError for 10.0 and ValueError for [10] do not compile here.
 static_assert(std::constructible_from<ExampleCount, std::size_t>);
 static_assert(!std::constructible_from<ExampleCount, double>);

@@ -269,5 +269,12 @@ TEST(Optimizer, ResumesFromItsState) {
   EXPECT_EQ(second.iterations().read().item<int>(), 2);
 }
 
+TEST(Optimizer, AVariableListedTwiceIsRefused) {
+  const Variable w(Tensor(1.0f), {.name = "w"});
+  SGD optimizer({.learning_rate = 1.0});
+  EXPECT_THROW(optimizer.apply_gradients({Tensor(1.0f), Tensor(1.0f)}, {w, w}), InvalidArgument);
+  EXPECT_EQ(w.read().item<float>(), 1);
+}
+
 }  // namespace
 }  // namespace lockstep::optim

@@ -12,7 +12,13 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::milliseconds;
 
-  static Deadline after(Duration wait) { return Deadline(Clock::now() + wait); }
+  // `wait` from now; the end of time where that cannot be represented.
+  static Deadline after(Duration wait) {
+    const Clock::time_point now = Clock::now();
+    if (wait > std::chrono::floor<Duration>(Clock::time_point::max() - now))
+      return Deadline(Clock::time_point::max());
+    return Deadline(now + wait);
+  }
   explicit Deadline(Clock::time_point when) : when_(when) {}
 
   Clock::time_point when() const { return when_; }

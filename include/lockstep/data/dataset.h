@@ -37,8 +37,8 @@ class Iterator {
 // by a source and a chain of transformations with tf.data's names. A Dataset is an immutable value,
 // cheap to copy; each transformation returns a new one. Nothing is read before iteration.
 //
-//   for (const Example& batch : digits<Example>("train").shuffle({.seed =
-//   7}).batch(128).prefetch(2))
+//   const auto train = digits<Example>("train").shuffle({.seed = 7}).batch(128).prefetch(2);
+//   for (const Example& batch : train) ...
 //
 // Each iteration is one epoch. The elements and their order depend only on the chain, its seeds and
 // the number of the epoch, never on time, threads or an earlier run, so a program that runs again

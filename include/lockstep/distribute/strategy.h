@@ -145,6 +145,7 @@ class LOCKSTEP_EXPORT Strategy {
     static_assert(
         !std::is_same_v<R, bool>,
         "the step function returns bool: return a Tensor, so that the step can be traced");
+    (check_argument(args), ...);
     if constexpr (std::is_void_v<R>) {
       run_replicas(
           [&]([[maybe_unused]] int r) {
@@ -198,6 +199,15 @@ class LOCKSTEP_EXPORT Strategy {
     return kind_of_leaves(leaves);
   }
   static ReplicaKind kind_of_leaves(const std::vector<std::vector<Tensor>>& leaves);
+
+  template <class T>
+  void check_argument(const T&) const {}
+  template <class T>
+  void check_argument(const PerReplica<T>& value) const {
+    check_components(value.size());
+  }
+  // Throws InvalidArgument unless there is a component for each local replica.
+  void check_components(std::size_t count) const;
 
   // The rows of the first argument that is a distributed batch.
   template <class... Args>

@@ -103,8 +103,7 @@ concept LayerLike = detail::TakesAll<L> || detail::TakesOptions<L> || detail::Ta
 //   ls::Tensor logits = model(x, {.training = true});
 //
 // Layers of one name are numbered from front to back ("dense", "dense_1"), their variables with
-// them
-// ("dense_1/kernel"); those of a Sequential within another get its name before theirs. Throws
+// them ("dense_1/kernel"); those of a Sequential within another get its name before theirs. Throws
 // InvalidArgument when the size that a layer gives is not the one that the next takes.
 //
 // C++ leaves open in which order the arguments, and so the layers' random first values, are made;

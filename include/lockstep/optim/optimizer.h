@@ -8,6 +8,7 @@
 #include <lockstep/replica/variable.h>
 
 #include <atomic>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -106,8 +107,9 @@ class LOCKSTEP_EXPORT Optimizer {
   ReplicaContext& replica(const char* op, std::span<const Variable> variables,
                           SourceLocation at) const;
   static ReducedGradients committed(GradientReduction& reduction);
-  void step(const char* op, std::span<const Variable> variables, ReducedGradients reduced,
-            SourceLocation at);
+  // `commit` is the commit point: what it returns is the same on all replicas.
+  void step(const char* op, std::span<const Variable> variables,
+            const std::function<ReducedGradients()>& commit, SourceLocation at);
   void check_used(const char* op, std::span<const Variable> variables,
                   std::span<const Tensor> gradients, SourceLocation at);
 

@@ -73,7 +73,7 @@ class LOCKSTEP_EXPORT ReplicaContext {
     return with_leaves(nest, leaves);
   }
   // Every replica's value joined along axis 0 in replica order; row counts may differ, the other
-  // extents must agree; rank >= 1. Not differentiable yet.
+  // extents must agree; rank >= 1. Differentiable: the gradient is the sum over replicas, cut to the own rows.
   virtual Tensor all_gather(const Tensor& value, SourceLocation at = SourceLocation::current()) = 0;
 
   // Rows of the batch this step was run with: this replica's and all replicas'; empty when run was

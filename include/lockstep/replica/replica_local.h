@@ -27,7 +27,11 @@ class ReplicaLocal {
     return values_[index].value;
   }
   // Any replica's value; between runs.
-  T& of(std::size_t local_replica) const { return values_.at(local_replica).value; }
+  T& of(std::size_t local_replica, SourceLocation at = SourceLocation::current()) const {
+    require(local_replica < values_.size(), at, "ReplicaLocal::of", "made for ", values_.size(),
+            " local replicas, got number ", local_replica);
+    return values_[local_replica].value;
+  }
   std::size_t size() const { return values_.size(); }
 
  private:

@@ -43,9 +43,8 @@ struct VariableOptions {
 //   assign* outside          every component; on_read with sum: assign divides by the number of
 //                            replicas, assign_add and assign_sub throw InvalidArgument.
 //   read in a replica        own component
-//   read outside             on_write: component 0; on_read: combined over all replicas, a
-//   collective
-//                            across workers; aggregation none throws InvalidArgument.
+//   read outside             on_write: component 0; on_read: combined over all replicas, which is
+//                            a collective across workers; aggregation none throws InvalidArgument.
 //
 // Reading or assigning from a thread that is in no replica while a run is active throws
 // FailedPrecondition, as does use under another strategy.

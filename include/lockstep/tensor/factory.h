@@ -10,7 +10,7 @@ namespace lockstep {
 // Tensors made from nothing, on current_device().
 LOCKSTEP_EXPORT Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 LOCKSTEP_EXPORT Tensor ones(const Shape& shape, DType dtype = DType::f32);
-// Every element `value`, converted to dtype.
+// Every element `value`, converted to dtype as by cast: integers saturate, NaN becomes 0.
 LOCKSTEP_EXPORT Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 LOCKSTEP_EXPORT Tensor zeros_like(const Tensor& like);
 LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like);
