@@ -144,17 +144,21 @@ TEST_P(Training, S02_EveryStepOfThePartialEpochIsFinite) {
 }
 
 // a is used by both replicas, b by replica 0 alone (in the second run by both, in the other order), c by
-// none. Every variable has a bucket of its own.
+// none.
 class UnusedVariables : public Training {
  protected:
-  MirroredStrategy strategy{{.devices = testing::cpus(2),
-                             .replica_threads = GetParam(),
-                             .communication = {.bytes_per_pack = 1}}};
+  void check(std::int64_t bytes_per_pack);
 };
 INSTANTIATE_TEST_SUITE_P(Modes, UnusedVariables, ::testing::ValuesIn(testing::kBothModes),
                          [](const auto& info) { return name_of(info.param); });
 
-TEST_P(UnusedVariables, S40) {
+TEST_P(UnusedVariables, S40_InBucketsOfTheirOwn) { check(1); }
+TEST_P(UnusedVariables, S40_InOneBucket) { check(0); }
+
+void UnusedVariables::check(std::int64_t bytes_per_pack) {
+  const MirroredStrategy strategy({.devices = testing::cpus(2),
+                                   .replica_threads = GetParam(),
+                                   .communication = {.bytes_per_pack = bytes_per_pack}});
   const auto scope = strategy.scope();
   const std::vector<Variable> variables{Variable(vec({1, 1}), {.name = "a"}),
                                         Variable(vec({1, 1}), {.name = "b"}),

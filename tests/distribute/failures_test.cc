@@ -13,6 +13,7 @@
 #include "support/process.h"
 #include "support/quiet_log.h"
 #include "support/replicas.h"
+#include "support/sanitizers.h"
 #include "support/sgd.h"
 #include "support/values.h"
 
@@ -159,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(All, Failures,
 
 TEST_P(Failures, AThousandTimes) {
   const QuietLog quiet;
-  constexpr int kReplicas = 3, kRuns = 1000;
+  constexpr int kReplicas = 3, kRuns = testing::kSanitized ? 200 : 1000;
   const Job job(kReplicas, threads());
   // The same job undisturbed: a step that fails before the update must leave no trace.
   const Job reference(kReplicas, threads());
