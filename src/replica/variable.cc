@@ -51,8 +51,8 @@ struct Variable::State {
     require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op,
             "variable '", name, "' is ", name_of(dtype), shape, ", got ", value);
   }
+  // With the lock held, once other threads may know the variable.
   void set_all(const Tensor& value) {
-    const Lock lock(*this);
     for (std::size_t i = 0; i < components.size(); ++i)
       components[i].value =
           identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
@@ -158,11 +158,11 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
       state.on_read() && state.aggregation == VariableAggregation::sum && state.group;
   require(!(divides && combine), at, op, "variable '", state.name,
           "' is on_read with aggregation sum: outside replicas only assign is defined");
+  const Variable::State::Lock lock(state);
   if (!combine) {
     state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync()))
                           : value);
   } else {
-    const Variable::State::Lock lock(state);
     for (auto& component : state.components)
       component.value = state.identified(combine(component.value, value));
   }
