@@ -211,16 +211,17 @@ class LOCKSTEP_EXPORT Strategy {
 
   // The rows of the first argument that is a distributed batch.
   template <class... Args>
-  static std::optional<BatchRows> rows_of(const Args&... args) {
-    std::optional<BatchRows> rows;
-    (add_rows(rows, args), ...);
-    return rows;
+  static const std::optional<BatchRows>& rows_of(const Args&... args) {
+    static const std::optional<BatchRows> none;
+    const std::optional<BatchRows>* rows = &none;
+    (choose_rows(rows, args), ...);
+    return *rows;
   }
   template <class T>
-  static void add_rows(std::optional<BatchRows>&, const T&) {}
+  static void choose_rows(const std::optional<BatchRows>*&, const T&) {}
   template <class T>
-  static void add_rows(std::optional<BatchRows>& rows, const PerReplica<T>& value) {
-    if (!rows) rows = value.rows();
+  static void choose_rows(const std::optional<BatchRows>*& rows, const PerReplica<T>& value) {
+    if (!*rows) rows = &value.rows();
   }
 
   std::shared_ptr<StrategyInterface> implementation_;

@@ -29,8 +29,9 @@ struct BatchRows {
 template <class T>
 class PerReplica {
  public:
-  explicit PerReplica(std::vector<T> values, ReplicaKind kind = ReplicaKind::per_replica,
-                      std::optional<BatchRows> rows = {})
+  explicit PerReplica(std::vector<T> values, ReplicaKind kind = ReplicaKind::per_replica)
+      : values_(std::move(values)), kind_(kind) {}
+  PerReplica(std::vector<T> values, ReplicaKind kind, BatchRows rows)
       : values_(std::move(values)), kind_(kind), rows_(std::move(rows)) {}
 
   std::size_t size() const { return values_.size(); }
