@@ -14,7 +14,7 @@ namespace lockstep {
 enum class ReplicaKind {
   per_replica,  // each replica's own value
   uniform,      // every replica returned the same object
-  mirrored      // equal by construction: the result of a collective or a mirrored variable
+  mirrored      // equal by construction: a mirrored variable's value
 };
 
 // Rows of a distributed batch: how many each local replica holds, and all replicas of all workers
