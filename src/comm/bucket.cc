@@ -8,7 +8,7 @@ namespace lockstep {
 
 std::vector<Bucket> group_by_size(std::span<const std::int64_t> bytes,
                                   std::int64_t bytes_per_pack) {
-  require(bytes_per_pack >= 0, SourceLocation::current(), "group_by_size",
+  require(bytes_per_pack >= 0, SourceLocation{}, "group_by_size",
           "expected bytes_per_pack >= 0 (0: everything in one bucket), got ", bytes_per_pack);
   if (bytes.empty()) return {};
   const bool size_unknown = std::ranges::any_of(bytes, [](std::int64_t size) { return size < 0; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace lockstep {
 namespace {
@@ -26,13 +27,14 @@ CollectiveCall make_call(CollectiveKind kind, const CollectiveKey& key) {
   call.channel = key.channel;
   call.sequence = key.sequence;
   call.name = CallName(key.name);
+  call.at = key.at;
   return call;
 }
 
 template <class... Parts>
 void check(bool ok, const CollectiveCall& call, const Parts&... parts) {
   if (!ok) [[unlikely]]
-    throw InvalidArgument(message(api_name(call.kind), call.key(), ": ", parts...));
+    throw InvalidArgument(message(api_name(call.kind), call.key(), ": ", parts...), call.at);
 }
 
 void check_range(const CollectiveCall& call, const char* which, ConstElements range) {
@@ -100,6 +102,14 @@ std::string CallName::to_string() const {
 }
 
 std::string CollectiveCall::key() const { return print_key(channel, sequence, name.to_string()); }
+
+bool CollectiveCall::agrees_with(const CollectiveCall& other) const {
+  const auto compared = [](const CollectiveCall& c) {
+    return std::tie(c.kind, c.channel, c.op, c.dtype, c.uneven, c.root, c.sequence, c.count,
+                    c.name);
+  };
+  return compared(*this) == compared(other);
+}
 
 std::string CollectiveCall::to_string() const {
   std::string text(name_of(kind));

@@ -47,11 +47,13 @@ struct CollectiveCall {
   std::int64_t sequence = 0;
   std::int64_t count = 0;  // elements of an input: of every rank's, of reduce_scatter's whole
   CallName name;
+  SourceLocation at;  // whose call it is, for errors
 
   bool has_key(Channel c, std::int64_t s) const { return sequence == s && channel == c; }
   std::string key() const;        // `user/3 "a"`
   std::string to_string() const;  // `all_reduce sum f32[10] user/3 "a"`
-  friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
+  // The same in all that ranks must agree on: everything but `at`.
+  bool agrees_with(const CollectiveCall& other) const;
 };
 
 // "[Communicator::all_reduce]" without brackets: how messages about a call begin.

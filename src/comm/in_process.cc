@@ -53,7 +53,8 @@ class InProcessCommunicator final : public Communicator {
     if (!stream.device.is_host())
       throw InvalidArgument(message(api_name(call.kind), call.key(),
                                     ": expected host memory, got a stream of ",
-                                    stream.device.to_string()));
+                                    stream.device.to_string()),
+                            call.at);
     return board_.enter(rank_, call, counts, in, out);
   }
 
@@ -68,7 +69,7 @@ struct InProcessGroup::State {
     for (int rank = 0; rank < size; ++rank) ranks.emplace_back(board, rank);
   }
   InProcessCommunicator& at(int rank, const char* call) {
-    require(rank >= 0 && rank < board.size(), SourceLocation::current(), call,
+    require(rank >= 0 && rank < board.size(), SourceLocation{}, call,
             "expected a rank from 0 to ", board.size() - 1, ", got ", rank);
     return ranks[static_cast<std::size_t>(rank)];
   }
@@ -78,7 +79,7 @@ struct InProcessGroup::State {
 };
 
 InProcessGroup::InProcessGroup(int size, InProcessOptions options) {
-  require(size >= 1, SourceLocation::current(), "InProcessGroup", "expected at least 1 rank, got ",
+  require(size >= 1, SourceLocation{}, "InProcessGroup", "expected at least 1 rank, got ",
           size);
   state_ = std::make_unique<State>(size, options);
 }

@@ -27,6 +27,7 @@ Pending InProcessBoard::enter(int rank, const CollectiveCall& call,
     note(rank, call);
     slot = find(rank, call);
     if (!slot) slot = open(rank, call, counts);
+    slot->handles[rank].at = call.at;
     check_agreement(*slot, rank, call, counts);
     check_left(*slot, rank);
     slot->work.place(rank, in, out);
@@ -51,7 +52,8 @@ void InProcessBoard::note(int rank, const CollectiveCall& call) {
   if (record.returned)
     throw FailedPrecondition(message(api_name(call.kind), "rank ", rank, " makes the call ",
                                      call.to_string(),
-                                     " though returned() said its step was over"));
+                                     " though returned() said its step was over"),
+                             call.at);
   record.last = call;
   ++record.calls;
 }
@@ -182,7 +184,8 @@ bool InProcessBoard::withdraw(Handle& handle) noexcept {
 void InProcessBoard::abort(std::exception_ptr reason) noexcept {
   if (!reason)
     reason =
-        std::make_exception_ptr(PeerError(message("Communicator::abort", "no reason was given")));
+        std::make_exception_ptr(PeerError(message("Communicator::abort", "no reason was given"),
+                                          SourceLocation{}));
   const std::lock_guard lock(lock_);
   end_epoch(std::move(reason));
 }
@@ -202,7 +205,8 @@ void InProcessBoard::begin_epoch() {
     if (slot->references.load(std::memory_order_acquire) != 0)
       throw FailedPrecondition(
           message("InProcessGroup::begin_epoch", "expected no handle left, but ",
-                  slot->work.call().to_string(), " has one; wait for it or destroy it first"));
+                  slot->work.call().to_string(), " has one; wait for it or destroy it first"),
+          SourceLocation{});
   for (Slot* slot : live_) recycle(*slot);
   live_.clear();
   ranks_.assign(ranks_.size(), RankRecord{});

@@ -70,7 +70,7 @@ class InProcessBoard {
                        std::span<const std::int64_t> counts);
   void check_left(const Slot& slot, int entering);
   template <class E, class... Parts>
-  void fail(const CollectiveCall& call, std::string peer, const Parts&... parts);
+  void fail(const CollectiveCall& call, SourceLocation at, std::string peer, const Parts&... parts);
   void end_epoch(std::exception_ptr reason);
   Visit look_around(int rank, const Slot* own);
   void recycle(Slot& slot) noexcept;

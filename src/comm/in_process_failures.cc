@@ -31,10 +31,10 @@ void InProcessBoard::check_agreement(const Slot& slot, int rank, const Collectiv
                                      std::span<const std::int64_t> counts) {
   const CollectiveCall& first = slot.work.call();
   const bool same_counts = !call.uneven || std::ranges::equal(slot.work.counts(), counts);
-  if (call == first && same_counts) return;
-  fail<PeerError>(call, std::to_string(slot.opened_by), "ranks disagree: rank ", slot.opened_by,
-                  " called ", print_call(first, slot.work.counts()), ", rank ", rank, " called ",
-                  print_call(call, counts),
+  if (call.agrees_with(first) && same_counts) return;
+  fail<PeerError>(call, call.at, std::to_string(slot.opened_by), "ranks disagree: rank ",
+                  slot.opened_by, " called ", print_call(first, slot.work.counts()), ", rank ",
+                  rank, " called ", print_call(call, counts),
                   "; all ranks must make the same calls with the same keys");
   std::rethrow_exception(reason_);
 }
@@ -47,19 +47,21 @@ void InProcessBoard::check_left(const Slot& slot, int entering) {
   });
   if (left.empty()) return;
   const CollectiveCall& call = slot.work.call();
-  fail<PeerError>(call, print_ranks(left), print_ranks(left), " will never come to ",
+  const SourceLocation at = slot.handles[entering == kNobody ? slot.opened_by : entering].at;
+  fail<PeerError>(call, at, print_ranks(left), print_ranks(left), " will never come to ",
                   call.to_string(), ", the step there is over", last_seen(slot, left),
                   "; all ranks must make the same calls");
   if (entering != kNobody) std::rethrow_exception(reason_);
 }
 
 template <class E, class... Parts>
-void InProcessBoard::fail(const CollectiveCall& call, std::string peer, const Parts&... parts) {
+void InProcessBoard::fail(const CollectiveCall& call, SourceLocation at, std::string peer,
+                          const Parts&... parts) {
   ErrorContext context;
   context.peer = std::move(peer);
   context.collective = call.key();
-  end_epoch(std::make_exception_ptr(
-      E(message(api_name(call.kind), parts...), SourceLocation::current(), std::move(context))));
+  end_epoch(
+      std::make_exception_ptr(E(message(api_name(call.kind), parts...), at, std::move(context))));
 }
 
 void InProcessBoard::end_epoch(std::exception_ptr reason) {
@@ -87,9 +89,9 @@ void InProcessBoard::give_up(Slot& slot, int rank, Deadline::Duration waited) {
   if (!slot.pieces().open()) return;
   const std::vector<int> absent = missing(slot);
   const CollectiveCall& call = slot.work.call();
-  fail<DeadlineExceeded>(call, print_ranks(absent), "rank ", rank, " waited ", waited.count(),
-                         " ms at ", call.to_string(), " for ", print_ranks(absent),
-                         ", which did not come", last_seen(slot, absent),
+  fail<DeadlineExceeded>(call, slot.handles[rank].at, print_ranks(absent), "rank ", rank,
+                         " waited ", waited.count(), " ms at ", call.to_string(), " for ",
+                         print_ranks(absent), ", which did not come", last_seen(slot, absent),
                          "; see what keeps them, or raise collective_timeout");
 }
 

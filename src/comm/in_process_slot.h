@@ -15,6 +15,7 @@ struct InProcessBoard::Handle final : PendingCall {
   Slot* slot = nullptr;
   int rank = 0;
   Presence presence = Presence::absent;  // of this rank in the slot; guarded by the board's lock
+  SourceLocation at;                     // of this rank's call; likewise
 
   bool done() override { return board->done(*this); }
   void wait(std::optional<Deadline> deadline) override { board->wait(*this, deadline); }

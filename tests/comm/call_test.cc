@@ -2,6 +2,7 @@
 #include "comm/call.h"
 
 #include <gtest/gtest.h>
+#include <lockstep/base/error.h>
 
 namespace lockstep {
 namespace {
@@ -29,6 +30,32 @@ TEST(CollectiveCall, PrintsAllThatRanksMustAgreeOn) {
   EXPECT_EQ(broadcast_call(key, 1, six, 2).to_string(),
             "broadcast from rank 1 f32[6] user/1 \"a\"");
   EXPECT_EQ(barrier_call(key).to_string(), "barrier user/1 \"a\"");
+}
+
+TEST(CollectiveCall, AgreesWithTheSameCallOfAnotherLine) {
+  float x[6];
+  const Elements six{x, 6, DType::f32}, three{x, 3, DType::f32};
+  const auto call = [](std::int64_t sequence, ReduceOp op, Elements range, int line) {
+    const CollectiveKey key{.sequence = sequence, .at = {"step.cc", line}};
+    return all_reduce_call(key, op, range, range);
+  };
+  const CollectiveCall first = call(1, ReduceOp::sum, six, 10);
+  EXPECT_TRUE(first.agrees_with(call(1, ReduceOp::sum, six, 20)));
+  EXPECT_FALSE(first.agrees_with(call(2, ReduceOp::sum, six, 10)));
+  EXPECT_FALSE(first.agrees_with(call(1, ReduceOp::mean, six, 10)));
+  EXPECT_FALSE(first.agrees_with(call(1, ReduceOp::sum, three, 10)));
+}
+
+TEST(CollectiveCall, ArgumentsThatDoNotFitNameTheLineOfTheKey) {
+  float x[6];
+  const Elements six{x, 6, DType::f32}, three{x, 3, DType::f32};
+  try {
+    all_reduce_call({.at = {"step.cc", 10}}, ReduceOp::sum, six, three);
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.location().file, "step.cc");
+    EXPECT_EQ(error.location().line, 10);
+  }
 }
 
 TEST(CallName, TellsLongNamesApartByTheirHiddenEnds) {

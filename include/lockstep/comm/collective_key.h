@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
 
 #include <cstdint>
 #include <string>
@@ -31,6 +32,7 @@ struct CollectiveKey {
   Channel channel = Channel::user;
   std::int64_t sequence = 0;
   std::string_view name = {};  // read only during the call that it is passed to
+  SourceLocation at = {};      // the line that errors of the call are to name; not compared
 
   // `gradients/3 "dense/kernel"`.
   LOCKSTEP_EXPORT std::string to_string() const;
