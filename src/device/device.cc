@@ -37,7 +37,11 @@ Device parse_device(std::string_view name, SourceLocation at) {
   }
   require(number && (kind == "CPU" || kind == "GPU" || kind == "TPU"), at, "parse_device",
           "expected \"CPU:i\", \"GPU:i\" or \"TPU:i\" with i >= 0, got \"", name, '"');
-  if (kind == "CPU") return {DeviceKind::cpu, index};
+  if (kind == "CPU") {
+    require(index < kMaxDevices, at, "parse_device", "expected \"CPU:i\" with i below ",
+            kMaxDevices, ", got \"", name, '"');
+    return {DeviceKind::cpu, index};
+  }
   const bool gpu = kind == "GPU";
   throw Unavailable(message("parse_device", "\"", name, "\": this build of lockstep has no ",
                             gpu ? "CUDA" : "TPU", " support; use \"CPU:i\" devices instead"),

@@ -126,7 +126,6 @@ void Pool::exhausted(std::size_t asked, const char* who) const {
 }
 
 Pool& pool_of(Device device) {
-  constexpr int kMaxDevices = 256;
   static auto* const pools = new std::array<std::atomic<Pool*>, kMaxDevices>{};
   static auto* const creation = new std::mutex;
   ensure(device.is_host(), "pool_of", "no pool for ", device);

@@ -47,6 +47,9 @@ class Pool {
   MemoryStats stats_;
 };
 
+// Logical devices of one kind there may be.
+inline constexpr int kMaxDevices = 256;
+
 // The pool of a device; made on first use, never destroyed, so it outlives every tensor.
 Pool& pool_of(Device device);
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "device/pool.h"
 #include "distribute/local_replicas.h"
 
 namespace lockstep {
@@ -63,6 +64,20 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+// What follows "mirrored:": "4" stands for so many logical CPUs, "CPU:0,CPU:2" for these devices.
+std::vector<std::string> devices_named(std::string_view text, SourceLocation at) {
+  if (text.find_first_not_of("+-0123456789") != std::string_view::npos) return split(text, ',');
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  require(
+      error == std::errc() && end == text.data() + text.size() && count > 0 && count <= kMaxDevices,
+      at, "make_strategy", "expected a count of 1 or more (up to ", kMaxDevices,
+      "), or devices, after \"mirrored:\", got \"", text, '"');
+  std::vector<std::string> devices;
+  for (int i = 0; i < count; ++i) devices.push_back("CPU:" + std::to_string(i));
+  return devices;
+}
+
 }  // namespace
 
 MirroredStrategy::MirroredStrategy(MirroredOptions options, SourceLocation at)
@@ -79,17 +94,13 @@ OneDeviceStrategy::OneDeviceStrategy(OneDeviceOptions options, SourceLocation at
 Strategy make_strategy(std::string_view text, SourceLocation at) {
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
-  const std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  const bool plain = colon == std::string_view::npos;
+  const std::string_view rest = plain ? "" : text.substr(colon + 1);
   if (kind == "one_device")
-    return OneDeviceStrategy({.device = rest.empty() ? "CPU:0" : std::string(rest)}, at);
+    return OneDeviceStrategy({.device = plain ? "CPU:0" : std::string(rest)}, at);
   if (kind == "mirrored") {
-    int count = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
     MirroredOptions options;
-    if (error == std::errc() && end == rest.data() + rest.size() && count > 0)
-      for (int i = 0; i < count; ++i) options.devices.push_back("CPU:" + std::to_string(i));
-    else if (!rest.empty())
-      options.devices = split(rest, ',');
+    if (!plain) options.devices = devices_named(rest, at);
     return MirroredStrategy(options, at);
   }
   if (kind == "multi_worker" || kind == "tpu")

@@ -26,9 +26,13 @@ TEST(MakeStrategy, RefusesTheRestByName) {
   for (const char* text : {"", "mirrord", "mirrored2", "1"})
     EXPECT_THAT([&] { make_strategy(text); },
                 throws<InvalidArgument>("[make_strategy]", "one_device", "mirrored", text));
-  for (const char* text :
-       {"mirrored:0", "mirrored:-1", "mirrored:CPU:x", "mirrored:CPU:0,", "one_device:NPU:0"})
+  for (const char* text : {"mirrored:CPU:x", "mirrored:CPU:0,", "one_device:", "one_device:NPU:0"})
     EXPECT_THAT([&] { make_strategy(text); }, throws<InvalidArgument>("device")) << text;
+  for (const char* text : {"mirrored:", "mirrored:0", "mirrored:-1", "mirrored:257",
+                           "mirrored:2147483647", "mirrored:9999999999"})
+    EXPECT_THAT([&] { make_strategy(text); },
+                throws<InvalidArgument>("[make_strategy]", "a count of 1 or more"))
+        << text;
   EXPECT_THAT([] { make_strategy("multi_worker"); }, throws<Unavailable>("multi_worker"));
   EXPECT_THAT([] { make_strategy("tpu"); }, throws<Unavailable>("tpu"));
 }
@@ -39,6 +43,16 @@ TEST(Mirrored, TakesNoDeviceTwice) {
         MirroredStrategy({.devices = {"CPU:0", "CPU:1", "cpu:0"}});
       },
       throws<InvalidArgument>("[MirroredStrategy]", "CPU:0", "twice"));
+}
+
+TEST(Mirrored, RefusesDevicesBeyondTheLast) {
+  for (const char* name : {"CPU:256", "CPU:2147483647"})
+    EXPECT_THAT(
+        [&] {
+          MirroredStrategy({.devices = {"CPU:0", name}});
+        },
+        throws<InvalidArgument>("[parse_device]", "below 256", name));
+  EXPECT_EQ(MirroredStrategy({.devices = {"CPU:255"}}).num_replicas_in_sync(), 1);
 }
 
 TEST(Mirrored, RefusesNegativePackSizes) {
@@ -59,7 +73,7 @@ TEST(Mirrored, OwnsItsThreads) {
     strategy.run([] {});
     EXPECT_EQ(num_threads(), before + 3) << "the caller's thread is replica 0";
   }
-  EXPECT_EQ(num_threads(), before);
+  EXPECT_EQ(testing::num_threads_once_settled(before), before);
 }
 
 TEST(Mirrored, TellsWhereStepsSpentTheirTime) {

@@ -35,7 +35,7 @@ TEST(ThreadLimit, AStrategyThatGetsNoThreadsSaysSo) {
     EXPECT_THAT([] { testing::replicas(200); },
                 testing::throws<ResourceExhausted>("[Strategy]", "of 199 threads", "fewer"));
   }
-  EXPECT_EQ(testing::num_threads(), threads);
+  EXPECT_EQ(testing::num_threads_once_settled(threads), threads);
   const auto strategy = testing::replicas(4);
   const auto results =
       strategy.run([] { return get_replica_context()->all_reduce(ReduceOp::sum, Tensor(1.0f)); });

@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace lockstep::testing {
 namespace {
@@ -18,6 +20,15 @@ int entries_of(const char* folder) {
 }  // namespace
 
 int num_threads() { return entries_of("/proc/self/task"); }
+int num_threads_once_settled(int expected) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int count = num_threads();
+  while (count != expected && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    count = num_threads();
+  }
+  return count;
+}
 // The iterator's own descriptor is one of them.
 int num_descriptors() { return entries_of("/proc/self/fd") - 1; }
 
