@@ -143,63 +143,89 @@ TEST_P(Training, S02_EveryStepOfThePartialEpochIsFinite) {
   EXPECT_EQ(steps, 3);
 }
 
-// a is used by both replicas, b by replica 0 alone (in the second run by both, in the other order), c by
-// none.
-class UnusedVariables : public Training {
+// a is used by both replicas, b by replica 0 alone, c by none.
+class UnusedVariables : public ::testing::TestWithParam<std::tuple<ReplicaThreads, std::int64_t>> {
  protected:
-  void check(std::int64_t bytes_per_pack);
-};
-INSTANTIATE_TEST_SUITE_P(Modes, UnusedVariables, ::testing::ValuesIn(testing::kBothModes),
-                         [](const auto& info) { return name_of(info.param); });
-
-TEST_P(UnusedVariables, S40_InBucketsOfTheirOwn) { check(1); }
-TEST_P(UnusedVariables, S40_InOneBucket) { check(0); }
-
-void UnusedVariables::check(std::int64_t bytes_per_pack) {
-  const MirroredStrategy strategy({.devices = testing::cpus(2),
-                                   .replica_threads = GetParam(),
-                                   .communication = {.bytes_per_pack = bytes_per_pack}});
-  const auto scope = strategy.scope();
+  // Bytes of a bucket: 1 gives each variable a bucket of its own, a MiB all three the same.
+  const MirroredStrategy strategy{{.devices = testing::cpus(2),
+                                   .replica_threads = std::get<0>(GetParam()),
+                                   .communication = {.bytes_per_pack = std::get<1>(GetParam())}}};
+  const Strategy::Scope scope = strategy.scope();
   const std::vector<Variable> variables{Variable(vec({1, 1}), {.name = "a"}),
                                         Variable(vec({1, 1}), {.name = "b"}),
                                         Variable(vec({1, 1}), {.name = "c"})};
-  const auto& [a, b, c] = std::tie(variables[0], variables[1], variables[2]);
+  const Variable &a = variables[0], &b = variables[1], &c = variables[2];
+
+  // Replica 0 uses a and then b, replica 1 only a; gradients of a are g0 and g1, of b is g.
+  void step(optim::Optimizer& optimizer, double g0, double g1, double g) {
+    strategy.run([&] {
+      GradientTape tape;
+      const Tensor loss = replica_index() == 0 ? sum(a * g0) + sum(b * g) : sum(a * g1);
+      optimizer.minimize(loss, variables, tape);
+    });
+  }
+  static void expect(const Variable& variable, float value) {
+    for (const Tensor& component : variable.local_values())
+      EXPECT_THAT(component, holds({value, value})) << variable.name();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, UnusedVariables,
+                         ::testing::Combine(::testing::ValuesIn(testing::kBothModes),
+                                            ::testing::Values(1, 1 << 20)),
+                         [](const auto& info) {
+                           return name_of(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) == 1 ? "_in_buckets_of_their_own"
+                                                                : "_in_one_bucket");
+                         });
+
+TEST_P(UnusedVariables, S40_SgdWithMomentum) {
   optim::SGD sgd({.learning_rate = 0.5, .momentum = 0.5});
   sgd.build(variables);
-  sgd.slot(c, "velocity").assign(vec({7, 8}));
-  strategy.run([&] {
-    GradientTape tape;
-    const bool first = replica_index() == 0;
-    const Tensor loss = first ? sum(a * 3) + sum(b * 5) : sum(a * 4);
-    sgd.minimize(loss, variables, tape);
-  });
+  for (int i = 0; i < 2; ++i) sgd.slot(c, "velocity").set_local_value(i, vec({7, 7}));
+  step(sgd, 3, 4, 5);
   // velocity = -0.5 g, w += velocity: a has 3 + 4, b replica 0's 5 alone.
-  for (const Tensor& value : a.local_values()) EXPECT_THAT(value, holds({1 - 3.5, 1 - 3.5}));
-  for (const Tensor& value : b.local_values()) EXPECT_THAT(value, holds({1 - 2.5, 1 - 2.5}));
-  for (const Tensor& value : c.local_values()) EXPECT_THAT(value, holds({1, 1}));
-  for (const Tensor& value : sgd.slot(b, "velocity").local_values())
-    EXPECT_THAT(value, holds({-2.5, -2.5}));
-  for (const Tensor& value : sgd.slot(c, "velocity").local_values())
-    EXPECT_THAT(value, holds({7, 8}));
-
-  strategy.run([&] {
+  expect(a, 1 - 3.5);
+  expect(b, 1 - 2.5);
+  expect(sgd.slot(b, "velocity"), -2.5);
+  step(sgd, 2, 4, 8);
+  // a: velocity 0.5 * -3.5 - 0.5 * 6; b: 0.5 * -2.5 - 0.5 * 8.
+  expect(a, -2.5f - 4.75f);
+  expect(b, -1.5f - 5.25f);
+  strategy.run([&] {  // replica 1 uses the same two in the other order
     GradientTape tape;
-    Tensor loss;
-    if (replica_index() == 0) {
-      loss = sum(a * 2);
-      loss = loss + sum(b * 2);
-    } else {
-      loss = sum(b * 6);
-      loss = loss + sum(a * 4);
-    }
+    Tensor loss = replica_index() == 0 ? sum(a * 2) : sum(b * 6);
+    loss = loss + (replica_index() == 0 ? sum(b * 2) : sum(a * 4));
     sgd.minimize(loss, variables, tape);
   });
-  // a: velocity 0.5 * -3.5 - 0.5 * 6; b: 0.5 * -2.5 - 0.5 * 8.
-  for (const Tensor& value : a.local_values()) EXPECT_THAT(value, holds({-7.25, -7.25}));
-  for (const Tensor& value : b.local_values()) EXPECT_THAT(value, holds({-6.75, -6.75}));
-  for (const Tensor& value : c.local_values()) EXPECT_THAT(value, holds({1, 1}));
-  for (const Tensor& value : sgd.slot(c, "velocity").local_values())
-    EXPECT_THAT(value, holds({7, 8}));
+  // a: velocity 0.5 * -4.75 - 0.5 * 6; b: 0.5 * -5.25 - 0.5 * 8.
+  expect(a, -7.25f - 5.375f);
+  expect(b, -6.75f - 6.625f);
+  expect(c, 1);
+  expect(sgd.slot(c, "velocity"), 7);
+}
+
+TEST_P(UnusedVariables, S40_Adam) {
+  optim::Adam adam({.learning_rate = 0.125, .beta_1 = 0.5, .beta_2 = 0.75, .epsilon = 0});
+  adam.build(variables);
+  adam.slot(c, "m").assign(vec({7, 7}));
+  adam.slot(c, "v").assign(vec({8, 8}));
+  step(adam, 3, 5, 2);
+  // m = 0.5 g, v = 0.25 g^2; the first step is the learning rate against the gradient's sign.
+  expect(a, 1 - 0.125);
+  expect(b, 1 - 0.125);
+  expect(adam.slot(a, "m"), 4);
+  expect(adam.slot(a, "v"), 16);
+  expect(adam.slot(b, "m"), 1);
+  expect(adam.slot(b, "v"), 1);
+  step(adam, 1, 1, 4);
+  expect(adam.slot(a, "m"), 0.5 * 4 + 0.5 * 2);
+  expect(adam.slot(a, "v"), 0.75 * 16 + 0.25 * 4);
+  expect(adam.slot(b, "m"), 0.5 * 1 + 0.5 * 4);
+  expect(adam.slot(b, "v"), 0.75 * 1 + 0.25 * 16);
+  expect(c, 1);
+  expect(adam.slot(c, "m"), 7);
+  expect(adam.slot(c, "v"), 8);
+  testing::require_equal_replicas(variables);
 }
 
 }  // namespace
