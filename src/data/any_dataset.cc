@@ -108,10 +108,10 @@ AnyDataset AnyDataset::prefetch(std::int64_t depth, SourceLocation at) const {
   return depth == 0 ? *this : AnyDataset(make_prefetch(node_, depth));
 }
 
-AnyDataset AnyDataset::deal(RowPart part) const {
+AnyDataset AnyDataset::deal(RowPart part, const char* op, SourceLocation at) const {
   if (NodePtr dealt = node_->deal(part)) return AnyDataset(std::move(dealt));
   return AnyDataset(
-      below_prefetch(node_, [&](const NodePtr& node) { return make_part(node, part); }));
+      below_prefetch(node_, [&](const NodePtr& node) { return make_part(node, part, op, at); }));
 }
 
 std::int64_t AnyDataset::cardinality() const { return node_->cardinality(); }

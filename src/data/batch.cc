@@ -165,14 +165,15 @@ class BatchNode final : public DatasetNode {
 // Whole batches cut down to a part of their rows.
 class PartNode final : public DatasetNode {
  public:
-  PartNode(NodePtr input, RowPart part) : input_(std::move(input)), part_(std::move(part)) {}
+  PartNode(NodePtr input, RowPart part, const char* op, SourceLocation at)
+      : input_(std::move(input)), part_(std::move(part)), op_(op), at_(at) {}
 
   std::string describe() const override { return "a part of the rows"; }
   NodePtr input() const override { return input_; }
   std::unique_ptr<IteratorNode> walk(const Walk& walk) const override { return input_->walk(walk); }
   Leaves read(Item item) const override {
     Leaves leaves = input_->read(std::move(item));
-    const std::int64_t rows = common_rows(leaves, "AnyDataset::deal");
+    const std::int64_t rows = rows_of(leaves);
     const RowRange range = part_of(part_, rows);
     for (Tensor& leaf : leaves) leaf = slice_rows(leaf, range);
     return with_row_count(std::move(leaves), rows);
@@ -184,8 +185,23 @@ class PartNode final : public DatasetNode {
   }
 
  private:
+  std::int64_t rows_of(const Leaves& leaves) const {
+    require(!leaves.empty(), at_, op_, "expected batches with at least one tensor");
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      require(leaves[i].rank() >= 1, at_, op_, "expected batches, but tensor ", i,
+              " of an element is a scalar, ", leaves[i],
+              "; call batch(global_batch_size), and keep the rows in a map after it");
+      require(leaves[i].dim(0) == leaves[0].dim(0), at_, op_,
+              "expected the tensors of a batch to have equally many rows, got ", leaves[0].shape(),
+              " and ", leaves[i].shape());
+    }
+    return leaves[0].dim(0);
+  }
+
   const NodePtr input_;
   const RowPart part_;
+  const char* const op_;
+  const SourceLocation at_;
 };
 
 }  // namespace
@@ -197,8 +213,8 @@ NodePtr make_batch(NodePtr input, std::int64_t size, const BatchOptions& options
       BatchPlan{.size = size, .drop_remainder = options.drop_remainder, .part = {}, .at = at});
 }
 
-NodePtr make_part(NodePtr input, RowPart part) {
-  return std::make_shared<PartNode>(std::move(input), std::move(part));
+NodePtr make_part(NodePtr input, RowPart part, const char* op, SourceLocation at) {
+  return std::make_shared<PartNode>(std::move(input), std::move(part), op, at);
 }
 
 }  // namespace lockstep::data

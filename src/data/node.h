@@ -117,7 +117,7 @@ NodePtr make_skip(NodePtr input, std::int64_t count);
 NodePtr make_shard(NodePtr input, std::int64_t num_shards, std::int64_t index);
 NodePtr make_prefetch(NodePtr input, std::int64_t depth);
 // `part` cut out of the elements themselves; for what DatasetNode::deal cannot do.
-NodePtr make_part(NodePtr input, RowPart part);
+NodePtr make_part(NodePtr input, RowPart part, const char* op, SourceLocation at);
 // `wrap` applied below the prefetches at the end of a chain, so that they hold only what is wanted.
 NodePtr below_prefetch(const NodePtr& node, const std::function<NodePtr(NodePtr)>& wrap);
 

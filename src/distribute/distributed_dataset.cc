@@ -29,11 +29,12 @@ AnyDistributedDataset::AnyDistributedDataset(std::shared_ptr<StrategyInterface> 
                                              const data::AnyDataset& dataset, SourceLocation at)
     : strategy_(std::move(strategy)), dealt_([&] {
         dataset.require_batched("Strategy::distribute_dataset", at);
-        return dataset.deal([replicas = strategy_->num_replicas_in_sync(),
-                             local = num_local(*strategy_),
-                             rank = strategy_->workers().rank()](std::int64_t rows) {
+        const auto own_rows = [replicas = strategy_->num_replicas_in_sync(),
+                               local = num_local(*strategy_),
+                               rank = strategy_->workers().rank()](std::int64_t rows) {
           return rows_of_process(rows, replicas, local, rank);
-        });
+        };
+        return dataset.deal(own_rows, "Strategy::distribute_dataset", at);
       }()) {}
 
 std::string AnyDistributedDataset::describe() const {

@@ -110,8 +110,10 @@ class LOCKSTEP_EXPORT AnyDataset {
   // Each batch cut down to the rows that `part` names, with one more leaf at the end: a scalar i64,
   // the rows of the whole batch. The cut is made inside the last batch() where batch_size() can see
   // it, so that other rows are neither read nor mapped; else from whole batches. A part without
-  // rows gives tensors of 0 rows.
-  AnyDataset deal(RowPart part) const;
+  // rows gives tensors of 0 rows. Elements that turn out to have no rows end the walk with
+  // InvalidArgument "[op] ...".
+  AnyDataset deal(RowPart part, const char* op = "AnyDataset::deal",
+                  SourceLocation at = SourceLocation::current()) const;
 
   // The chain in words: "range(0, 10) > shuffle(seed 7) > batch(4)".
   std::string describe() const;
