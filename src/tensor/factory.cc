@@ -6,28 +6,11 @@
 #include <cstring>
 #include <limits>
 
+#include "tensor/convert.h"
 #include "tensor/visit_dtype.h"
 
 namespace lockstep {
 namespace {
-
-// As cast: integers saturate and NaN becomes 0.
-template <class T>
-T converted(double value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value != 0;
-  } else if constexpr (std::is_integral_v<T>) {
-    using Limits = std::numeric_limits<T>;
-    if (std::isnan(value)) return 0;
-    if (value >= static_cast<double>(Limits::max())) return Limits::max();
-    if (value <= static_cast<double>(Limits::min())) return Limits::min();
-    return static_cast<T>(value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(value);
-  } else {
-    return T(static_cast<float>(value));
-  }
-}
 
 // The number of steps from begin that stay before end, whatever their distance.
 std::uint64_t steps_between(std::int64_t begin, std::int64_t end, std::int64_t step) {
@@ -48,30 +31,40 @@ Tensor full(const Shape& shape, double value, DType dtype) {
     std::memset(buffer.data(), 0, count * size_of(dtype));
   else
     visit_dtype(dtype, [&]<class T>(T) {
-      std::fill_n(static_cast<T*>(buffer.data()), count, converted<T>(value));
+      std::fill_n(static_cast<T*>(buffer.data()), count, detail::converted<T>(value));
     });
   return Tensor(std::move(buffer), dtype, shape);
 }
 
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
-Tensor zeros_like(const Tensor& like) { return zeros(like.shape(), like.dtype()); }
-Tensor ones_like(const Tensor& like) { return ones(like.shape(), like.dtype()); }
 
-Tensor copy_to(const Tensor& x, Device device) {
+Tensor zeros_like(const Tensor& like, SourceLocation at) {
+  require(like.defined(), at, "zeros_like", "like is undefined; pass a tensor that holds a value");
+  return zeros(like.shape(), like.dtype());
+}
+
+Tensor ones_like(const Tensor& like, SourceLocation at) {
+  require(like.defined(), at, "ones_like", "like is undefined; pass a tensor that holds a value");
+  return ones(like.shape(), like.dtype());
+}
+
+Tensor copy_to(const Tensor& x, Device device, SourceLocation at) {
+  require(x.defined(), at, "copy_to", "x is undefined; pass a tensor that holds a value");
   Buffer buffer = Buffer::allocate(device, x.bytes());
   if (x.bytes()) std::memcpy(buffer.data(), x.raw_data(), x.bytes());
   return Tensor(std::move(buffer), x.dtype(), x.shape());
 }
 
-Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype) {
-  require(step != 0, SourceLocation{}, "range", "expected a step other than 0");
+Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype,
+             SourceLocation at) {
+  require(step != 0, at, "range", "expected a step other than 0");
   const std::uint64_t steps = steps_between(begin, end, step);
-  require(steps <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
-          SourceLocation{}, "range", "from ", begin, " to ", end, " by ", step, " has ", steps,
+  require(steps <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), at,
+          "range", "from ", begin, " to ", end, " by ", step, " has ", steps,
           " elements, more than a tensor can hold");
   const auto count = static_cast<std::int64_t>(steps);
-  const Shape shape{count};  // refuses what no process can address
+  const Shape shape({count}, at, "range");  // refuses what no process can address
   Buffer buffer =
       Buffer::allocate(current_device(), static_cast<std::size_t>(count) * size_of(dtype));
   visit_dtype(dtype, [&]<class T>(T) {
@@ -80,7 +73,7 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
       if constexpr (std::is_same_v<T, std::int64_t>)
         static_cast<T*>(buffer.data())[i] = value;
       else
-        static_cast<T*>(buffer.data())[i] = converted<T>(static_cast<double>(value));
+        static_cast<T*>(buffer.data())[i] = detail::converted<T>(static_cast<double>(value));
     }
   });
   return Tensor(std::move(buffer), dtype, shape);

@@ -8,8 +8,8 @@ namespace lockstep {
 namespace {
 
 void require_rows(const Tensor& x, const char* op) {
-  require(x.rank() >= 1, SourceLocation{}, op, "expected a tensor with rows (rank >= 1), got ", x,
-          "; batch the dataset first");
+  require(x.defined() && x.rank() >= 1, SourceLocation{}, op,
+          "expected a tensor with rows (rank >= 1), got ", x, "; batch the dataset first");
 }
 
 std::size_t row_bytes(const Tensor& x) {

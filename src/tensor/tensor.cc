@@ -6,6 +6,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "tensor/convert.h"
 #include "tensor/node.h"
 #include "tensor/visit_dtype.h"
 
@@ -47,19 +48,20 @@ void Tensor::fill_from(DType dtype, const Shape& shape, const void* data, std::s
   *this = Tensor(std::move(buffer), dtype, shape);
 }
 
-detail::TensorNode& Tensor::node() const {
-  if (!node_) [[unlikely]]
-    throw InvalidArgument("[Tensor] expected a defined tensor, got a default-constructed one",
-                          SourceLocation{});
+detail::TensorNode& Tensor::node(const char* op, SourceLocation at) const {
+  require(node_ != nullptr, at, op,
+          "the tensor is undefined (default-constructed or moved from); give it a value first");
   return *node_;
 }
 
-DType Tensor::dtype() const { return node().dtype; }
-const Shape& Tensor::shape() const { return node().shape; }
-Device Tensor::device() const { return node().buffer.device(); }
-std::uint64_t Tensor::key() const { return node().key; }
-bool Tensor::trainable() const { return node().trainable; }
-const Buffer& Tensor::buffer() const { return node().buffer; }
+DType Tensor::dtype(SourceLocation at) const { return node("Tensor::dtype", at).dtype; }
+const Shape& Tensor::shape(SourceLocation at) const { return node("Tensor::shape", at).shape; }
+Device Tensor::device(SourceLocation at) const {
+  return node("Tensor::device", at).buffer.device();
+}
+std::uint64_t Tensor::key(SourceLocation at) const { return node("Tensor::key", at).key; }
+bool Tensor::trainable(SourceLocation at) const { return node("Tensor::trainable", at).trainable; }
+const Buffer& Tensor::buffer(SourceLocation at) const { return node("Tensor::buffer", at).buffer; }
 
 bool Tensor::unique() const {
   return node_ && node_->references.load(std::memory_order_acquire) == 1 && node_->buffer.unique();
@@ -72,7 +74,7 @@ Tensor Tensor::with_shape(const Shape& shape) const {
 }
 
 Tensor Tensor::with_identity(std::uint64_t key, bool trainable) const {
-  const detail::TensorNode& from = node();
+  const detail::TensorNode& from = node("Tensor::with_identity", {});
   Tensor result;
   result.node_ = new detail::TensorNode{.dtype = from.dtype,
                                         .trainable = trainable,
@@ -83,7 +85,8 @@ Tensor Tensor::with_identity(std::uint64_t key, bool trainable) const {
 }
 
 const void* Tensor::host_data(DType expected, SourceLocation at) const {
-  require(dtype() == expected, at, "Tensor::data", "expected element type ", name_of(dtype()),
+  const detail::TensorNode& own = node("Tensor::data", at);
+  require(own.dtype == expected, at, "Tensor::data", "expected element type ", name_of(own.dtype),
           ", got ", name_of(expected));
   if (!device().is_host())
     throw Unavailable(message("Tensor::data", "the tensor is on ", device().to_string(),
@@ -92,19 +95,24 @@ const void* Tensor::host_data(DType expected, SourceLocation at) const {
   return raw_data();
 }
 
+const detail::TensorNode& Tensor::item_node(SourceLocation at) const {
+  const detail::TensorNode& own = node("Tensor::item", at);
+  require(own.shape.num_elements() == 1, at, "Tensor::item", "expected one element, got shape ",
+          own.shape);
+  return own;
+}
+
 std::int64_t Tensor::integer_item(SourceLocation at) const {
-  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape());
-  return visit_dtype(dtype(), [&]<class T>(T) {
-    if constexpr (std::is_arithmetic_v<T>)
+  return visit_dtype(item_node(at).dtype, [&]<class T>(T) {
+    if constexpr (std::is_integral_v<T>)
       return static_cast<std::int64_t>(data<T>(at)[0]);
     else
-      return static_cast<std::int64_t>(static_cast<float>(data<T>(at)[0]));
+      return detail::converted<std::int64_t>(floating_item(at));
   });
 }
 
 double Tensor::floating_item(SourceLocation at) const {
-  require(num_elements() == 1, at, "Tensor::item", "expected one element, got shape ", shape());
-  return visit_dtype(dtype(), [&]<class T>(T) {
+  return visit_dtype(item_node(at).dtype, [&]<class T>(T) {
     if constexpr (std::is_arithmetic_v<T>)
       return static_cast<double>(data<T>(at)[0]);
     else

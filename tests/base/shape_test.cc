@@ -61,7 +61,7 @@ TEST(Shape, ShowsItself) {
 }
 
 TEST(Shape, RefusesNegativeExtentsHoweverItIsMade) {
-  EXPECT_THAT([] { Shape({2, -1}); }, ThrowsMessage<InvalidArgument>(HasSubstr("got -1")));
+  EXPECT_THAT([] { Shape({2, -1}); }, ThrowsMessage<InvalidArgument>(HasSubstr("got [2, -1]")));
   EXPECT_THROW(Shape{2}.with_dim(0, -1), InvalidArgument);
   EXPECT_THROW(Shape{2}.with_axis(0, -1), InvalidArgument);
 }
@@ -86,6 +86,32 @@ TEST(Shape, RefusesExtentsWhoseBytesCannotBeCounted) {
   EXPECT_THROW(Shape({kLarge, 1}).with_dim(1, kLarge), InvalidArgument);
   EXPECT_THROW(Shape{INT64_MAX}, InvalidArgument);
   EXPECT_EQ(Shape({kLarge, 1 << 20}).num_elements(), std::int64_t{1} << 51);
+}
+
+// The line on which a shape is written, also where it is an argument of something else.
+TEST(Shape, ErrorsNameTheCallersLine) {
+  const auto line_of = [](auto&& f) {
+    try {
+      f();
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.location().file, HasSubstr("shape_test.cc"));
+      return error.location().line;
+    }
+    return 0;
+  };
+  const auto take = [](const Shape&) {};
+  EXPECT_EQ(line_of([&] { take({2, -1}); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Shape{3}.dim(1); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Shape{3}.with_dim(0, -1); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Shape{3}.without_axis(1); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Shape{3}.with_axis(2); }), __LINE__);
+  EXPECT_THAT([] { Shape({-1}, SourceLocation::current(), "call"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("[call] extents")));
+}
+
+TEST(Shape, OfAScalarHasNoAxisToName) {
+  EXPECT_THAT([] { Shape{}.dim(0); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("shape [] has no axes")));
 }
 
 TEST(BroadcastShapes, FollowsNumPy) {

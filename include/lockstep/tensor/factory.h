@@ -7,19 +7,23 @@
 
 namespace lockstep {
 
-// Tensors made from nothing, on current_device().
+// Tensors made from nothing, on current_device(). InvalidArgument, with the caller's line, for an
+// undefined tensor, a step of 0, or more elements than memory can hold.
 LOCKSTEP_EXPORT Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 LOCKSTEP_EXPORT Tensor ones(const Shape& shape, DType dtype = DType::f32);
 // Every element `value`, converted to dtype as by cast: integers saturate, NaN becomes 0.
 LOCKSTEP_EXPORT Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-LOCKSTEP_EXPORT Tensor zeros_like(const Tensor& like);
-LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like);
+LOCKSTEP_EXPORT Tensor zeros_like(const Tensor& like,
+                                  SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like, SourceLocation at = SourceLocation::current());
 // begin, begin + step, ... below end (above it for a negative step); i64 unless given.
 LOCKSTEP_EXPORT Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step = 1,
-                             DType dtype = DType::i64);
+                             DType dtype = DType::i64,
+                             SourceLocation at = SourceLocation::current());
 
 // A copy of x in memory of its own on `device`.
-LOCKSTEP_EXPORT Tensor copy_to(const Tensor& x, Device device);
+LOCKSTEP_EXPORT Tensor copy_to(const Tensor& x, Device device,
+                               SourceLocation at = SourceLocation::current());
 
 // A value whose elements `fill(std::span<T>)` writes, on the host.
 template <Element T, std::invocable<std::span<T>> Fill>

@@ -8,7 +8,9 @@
 #include <lockstep/base/source_location.h>
 #include <lockstep/device/buffer.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -29,8 +31,8 @@ LOCKSTEP_EXPORT void release(TensorNode* node) noexcept;
 
 // A handle to an immutable value: elements of one dtype in row-major order, a shape and a device.
 // Copying a handle is cheap and shares the value. A default-constructed Tensor is undefined; asking
-// it for anything but defined() throws InvalidArgument. Distinct handles may be used from several
-// threads at once.
+// it for anything but defined() throws InvalidArgument that names the caller's line. Distinct handles
+// may be used from several threads at once.
 //
 // key() identifies the value to gradient tapes: copies share it, every op's result has a new one,
 // and what is read from a variable carries the variable's.
@@ -63,16 +65,22 @@ class LOCKSTEP_EXPORT Tensor {
   }
 
   bool defined() const { return node_ != nullptr; }
-  DType dtype() const;
-  const Shape& shape() const;
-  int rank() const { return shape().rank(); }
-  std::int64_t dim(int axis) const { return shape().dim(axis); }
-  std::int64_t num_elements() const { return shape().num_elements(); }
-  std::size_t bytes() const { return static_cast<std::size_t>(num_elements()) * size_of(dtype()); }
-  Device device() const;
-  std::uint64_t key() const;
+  DType dtype(SourceLocation at = SourceLocation::current()) const;
+  const Shape& shape(SourceLocation at = SourceLocation::current()) const;
+  int rank(SourceLocation at = SourceLocation::current()) const { return shape(at).rank(); }
+  std::int64_t dim(int axis, SourceLocation at = SourceLocation::current()) const {
+    return shape(at).dim(axis, at);
+  }
+  std::int64_t num_elements(SourceLocation at = SourceLocation::current()) const {
+    return shape(at).num_elements();
+  }
+  std::size_t bytes(SourceLocation at = SourceLocation::current()) const {
+    return static_cast<std::size_t>(num_elements(at)) * size_of(dtype(at));
+  }
+  Device device(SourceLocation at = SourceLocation::current()) const;
+  std::uint64_t key(SourceLocation at = SourceLocation::current()) const;
   // Read from a trainable variable: tapes record what is computed from it.
-  bool trainable() const;
+  bool trainable(SourceLocation at = SourceLocation::current()) const;
 
   // The elements of a host tensor. Throws InvalidArgument when T is not the dtype, Unavailable when
   // the tensor is on an accelerator (copy it with to_host first).
@@ -86,19 +94,19 @@ class LOCKSTEP_EXPORT Tensor {
     const auto elements = data<T>(at);
     return {elements.begin(), elements.end()};
   }
-  // The element of a one-element tensor of any dtype, converted to T. Throws InvalidArgument when
-  // there is not exactly one.
+  // The element of a one-element tensor of any dtype, converted to T as by cast(), integers by way
+  // of i64: they saturate, and NaN becomes 0. Throws InvalidArgument when there is not exactly one.
   template <class T>
     requires std::is_arithmetic_v<T>
   T item(SourceLocation at = SourceLocation::current()) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(integer_item(at));
-    else
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, bool>)
       return static_cast<T>(floating_item(at));
+    else
+      return saturated<T>(integer_item(at));
   }
 
   // The memory behind the value, whatever the device.
-  const Buffer& buffer() const;
+  const Buffer& buffer(SourceLocation at = SourceLocation::current()) const;
   const void* raw_data() const { return buffer().data(); }
 
   // "f32[2, 3]" and, for a few elements, their values.
@@ -112,12 +120,21 @@ class LOCKSTEP_EXPORT Tensor {
   bool unique() const;
 
  private:
+  template <class T>
+  static T saturated(std::int64_t value) {
+    if constexpr (sizeof(T) < sizeof(value))
+      return static_cast<T>(std::clamp<std::int64_t>(value, std::numeric_limits<T>::min(),
+                                                     std::numeric_limits<T>::max()));
+    else
+      return static_cast<T>(std::is_unsigned_v<T> && value < 0 ? 0 : value);
+  }
   const void* host_data(DType expected, SourceLocation at) const;
   std::int64_t integer_item(SourceLocation at) const;
   double floating_item(SourceLocation at) const;
   void fill_from(DType dtype, const Shape& shape, const void* data, std::size_t count,
                  SourceLocation at);
-  detail::TensorNode& node() const;
+  const detail::TensorNode& item_node(SourceLocation at) const;
+  detail::TensorNode& node(const char* op, SourceLocation at) const;
 
   detail::TensorNode* node_ = nullptr;
 };
