@@ -18,7 +18,8 @@ Shape kernel_shape(std::int64_t in, std::int64_t out, const Conv2DOptions& optio
           in, " and ", out, " channels");
   require(is_floating(options.dtype), at, "Conv2D", "expected a floating dtype, got ",
           name_of(options.dtype));
-  return {options.kernel_size.height, options.kernel_size.width, in / options.groups, out};
+  return Shape({options.kernel_size.height, options.kernel_size.width, in / options.groups, out},
+               at, "Conv2D");
 }
 
 }  // namespace

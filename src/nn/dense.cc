@@ -8,7 +8,7 @@ namespace {
 Shape kernel_shape(std::int64_t in, std::int64_t out, DType dtype, SourceLocation at) {
   require(in > 0 && out > 0, at, "Dense", "expected sizes of 1 or more, got ", in, " and ", out);
   require(is_floating(dtype), at, "Dense", "expected a floating dtype, got ", name_of(dtype));
-  return {in, out};
+  return Shape({in, out}, at, "Dense");
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ Tensor logical_not(const Tensor& x, SourceLocation at) {
 }
 
 Tensor is_finite(const Tensor& x, SourceLocation at) {
+  require_defined("is_finite", "x", x, at);
   const Device device = common_device("is_finite", {&x}, at);
   require_dtype(x.dtype() != DType::boolean, "is_finite", x, "a floating or integer dtype", at);
   Tensor y = make_result(device, DType::boolean, x.shape());

@@ -97,10 +97,12 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   bool recorded = false;
   for (const Tensor& part : parts) {
     extents.push_back(part.dim(along));
-    total += part.dim(along);
+    require(!__builtin_add_overflow(total, part.dim(along), &total), at, "concat", "axis ", along,
+            " of the result is longer than any memory holds");
     recorded = recorded || recording({&part});
   }
-  Tensor y = make_result(device, parts[0].dtype(), parts[0].shape().with_dim(along, total));
+  Tensor y =
+      make_result(device, parts[0].dtype(), parts[0].shape().with_dim(along, total, at, "concat"));
   std::int64_t begin = 0;
   for (const Tensor& part : parts) {
     copy_box(part, y, box_begin(y.shape(), along, begin), true);
@@ -142,10 +144,12 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
   std::int64_t total = 0;
   for (const std::int64_t extent : extents) {
     require(extent >= 0, at, "split", "extents must not be negative, got ", extent);
-    total += extent;
+    // Beyond the axis the sum is wrong already, and may overflow no more.
+    total = std::min(total + std::min(extent, x.dim(along) + 1), x.dim(along) + 1);
   }
-  require(total == x.dim(along), at, "split", "the parts' extents add up to ", total, ", but axis ",
-          axis, " of shape ", x.shape(), " has ", x.dim(along));
+  require(total == x.dim(along), at, "split", "the parts' extents add up to ", total,
+          total > x.dim(along) ? " or more" : "", ", but axis ", axis, " of shape ", x.shape(),
+          " has ", x.dim(along));
   std::vector<Tensor> parts;
   std::int64_t begin = 0;
   for (const std::int64_t extent : extents) {
@@ -175,6 +179,7 @@ std::vector<Tensor> split(const Tensor& x, int parts, int axis, SourceLocation a
 
 Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
              const std::vector<std::int64_t>& extents, SourceLocation at) {
+  require_defined("slice", "x", x, at);
   const Device device = common_device("slice", {&x}, at);
   const Shape& shape = x.shape();
   require_per_axis("slice", shape, begin, extents, at);
@@ -183,9 +188,11 @@ Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
   bool rows = shape.rank() > 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    const std::int64_t extent = extents[i] == -1 ? shape[axis] - begin[i] : extents[i];
-    require(begin[i] >= 0 && extent >= 0 && begin[i] + extent <= shape[axis], at, "slice", "[",
-            begin[i], ", ", begin[i] + extent, ") is outside axis ", axis, " of shape ", shape);
+    const std::int64_t extent =
+        extents[i] == -1 ? shape[axis] - std::max<std::int64_t>(begin[i], 0) : extents[i];
+    require(begin[i] >= 0 && extent >= 0 && begin[i] <= shape[axis] - extent, at, "slice", "begin ",
+            begin[i], " and extent ", extents[i], " reach outside axis ", axis, " of shape ",
+            shape);
     box = box.with_dim(axis, extent);
     after[i] = shape[axis] - begin[i] - extent;
     rows = rows && (axis == 0 || extent == shape[axis]);
@@ -206,6 +213,7 @@ Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
 
 Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
            const std::vector<std::int64_t>& after, SourceLocation at) {
+  require_defined("pad", "x", x, at);
   const Device device = common_device("pad", {&x}, at);
   require_per_axis("pad", x.shape(), before, after, at);
   Shape shape = x.shape();
@@ -213,7 +221,12 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
     const auto i = static_cast<std::size_t>(axis);
     require(before[i] >= 0 && after[i] >= 0, at, "pad", "expected counts of 0 or more, got ",
             before[i], " and ", after[i]);
-    shape = shape.with_dim(axis, before[i] + shape[axis] + after[i]);
+    std::int64_t extent = 0;
+    require(!__builtin_add_overflow(before[i], after[i], &extent) &&
+                !__builtin_add_overflow(extent, shape[axis], &extent),
+            at, "pad", before[i], " and ", after[i], " zeros around axis ", axis, " of shape ",
+            x.shape(), " are more than any memory holds");
+    shape = shape.with_dim(axis, extent, at, "pad");
   }
   Tensor y = make_result(device, x.dtype(), shape);
   if (shape.num_elements() != x.num_elements()) std::memset(write<void>(y), 0, y.bytes());

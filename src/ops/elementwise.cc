@@ -76,6 +76,7 @@ void put_unary_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept, Gradie
 
 Tensor unary(UnaryOp op, const Tensor& x, SourceLocation at) {
   const UnaryRule& rule = kUnaryRules[static_cast<int>(op)];
+  require_defined(rule.name, "x", x, at);
   const Device device = common_device(rule.name, {&x}, at);
   require_dtype(cpu::offers(op, x.dtype()), rule.name, x, rule.dtypes, at);
   Tensor y = make_result(device, x.dtype(), x.shape());

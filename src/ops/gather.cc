@@ -34,12 +34,13 @@ void require_in_range(const char* op, std::int64_t index, std::int64_t place, st
           " is outside the ", rows, " rows");
 }
 
-Shape joined(const Shape& front, const Shape& back, int skipped) {
+Shape joined(const char* op, const Shape& front, const Shape& back, int skipped,
+             SourceLocation at) {
   std::int64_t dims[2 * Shape::kMaxRank];
   std::size_t rank = 0;
   for (const std::int64_t dim : front.dims()) dims[rank++] = dim;
   for (int axis = skipped; axis < back.rank(); ++axis) dims[rank++] = back[axis];
-  return Shape(std::span<const std::int64_t>(dims, rank));
+  return Shape(std::span<const std::int64_t>(dims, rank), at, op);
 }
 
 template <class T>
@@ -63,7 +64,7 @@ Tensor gather(const Tensor& x, const Tensor& indices, SourceLocation at) {
   require(x.rank() >= 1, at, "gather", "expected x to have rows, got a scalar");
   const Device device = common_device("gather", {&x, &indices}, at);
   const std::int64_t rows = x.dim(0);
-  Tensor y = make_result(device, x.dtype(), joined(indices.shape(), x.shape(), 1));
+  Tensor y = make_result(device, x.dtype(), joined("gather", indices.shape(), x.shape(), 1, at));
   const std::size_t bytes = rows == 0 ? 0 : x.bytes() / static_cast<std::size_t>(rows);
   for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
     require_in_range("gather", index, place, rows, at);
@@ -94,8 +95,8 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
   require(fits, at, op, "expected updates whose shape begins with that of the indices, ",
           indices.shape(), ", got ", updates.shape());
   const Device device = common_device(op, {&indices, &updates}, at);
-  Tensor y =
-      make_result(device, updates.dtype(), joined(Shape{rows}, updates.shape(), indices.rank()));
+  Tensor y = make_result(device, updates.dtype(),
+                         joined(op, Shape({rows}, at, op), updates.shape(), indices.rank(), at));
   if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
   const std::int64_t count = indices.num_elements();
   const std::int64_t width = count == 0 ? 0 : updates.num_elements() / count;
@@ -117,7 +118,7 @@ Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, SourceLoc
   require_indices("one_hot", indices, at);
   require(depth >= 0, at, "one_hot", "expected a depth of 0 or more, got ", depth);
   Tensor y = make_result(common_device("one_hot", {&indices}, at), dtype,
-                         joined(indices.shape(), Shape{depth}, 0));
+                         joined("one_hot", indices.shape(), Shape({depth}, at, "one_hot"), 0, at));
   if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
   visit_dtype(dtype, [&]<class T>(T) {
     T one;

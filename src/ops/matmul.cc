@@ -60,8 +60,8 @@ Product checked_product(const Tensor& a, const Tensor& b, MatmulOptions options,
           k_of_b, " for shapes ", a.shape(), a_kind, b.shape(), b_kind);
   require(broadcast_together(p.batch_a, p.batch_b), at, kOp,
           "the batch axes do not broadcast for shapes ", a.shape(), a_kind, b.shape(), b_kind);
-  const Shape batch = broadcast_shapes(p.batch_a, p.batch_b, kOp);
-  p.shape = batch.with_axis(batch.rank(), p.m).with_axis(batch.rank() + 1, p.n);
+  const Shape batch = broadcast_shapes(p.batch_a, p.batch_b, kOp, at);
+  p.shape = batch.with_axis(batch.rank(), p.m, at, kOp).with_axis(batch.rank() + 1, p.n, at, kOp);
   return p;
 }
 
@@ -191,7 +191,7 @@ Tensor dense(const Tensor& x, const Tensor& w, const Tensor& bias, Activation ac
   check_dense(x, w, bias, at);
   const Device device = common_device("dense", {&x, &w, &bias}, at);
   const bool relu = activation == Activation::relu;
-  Tensor y = make_result(device, x.dtype(), x.shape().with_dim(-1, w.dim(1)));
+  Tensor y = make_result(device, x.dtype(), x.shape().with_dim(-1, w.dim(1), at, "dense"));
   dense_cpu(x, w, bias, relu, device, y);
   record("dense", {&x, &w, &bias}, y,
          [x, w, relu, y = relu ? y : Tensor()](const Tensor& dy, GradientSink& sink) {

@@ -139,6 +139,7 @@ Tensor all(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
 }
 
 Tensor argmax(const Tensor& x, int axis, SourceLocation at) {
+  require_defined("argmax", "x", x, at);
   const Device device = common_device("argmax", {&x}, at);
   const Shape& shape = x.shape();
   const int along = checked_axis("argmax", axis, shape, at);

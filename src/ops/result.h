@@ -44,6 +44,7 @@ inline void require_dtype(bool ok, const char* op, const Tensor& x, const char* 
 // `axis` of a tensor of `rank`, counted from the front. Throws InvalidArgument out of range.
 inline int checked_axis(const char* op, int axis, const Shape& shape, SourceLocation at) {
   const int rank = shape.rank();
+  require(rank > 0, at, op, "axis ", axis, " of a scalar: shape ", shape, " has no axes");
   require(axis >= -rank && axis < rank, at, op, "axis ", axis, " is out of range for shape ", shape,
           "; expected ", -rank, " to ", rank - 1);
   return axis < 0 ? axis + rank : axis;

@@ -56,7 +56,8 @@ Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> extents, Sou
     } else {
       require(extent >= 0, at, "reshape", "expected extents of 0 or more, or one -1, got ",
               text(extents));
-      known *= extent;
+      require(!__builtin_mul_overflow(known, extent, &known), at, "reshape", "shape ", x.shape(),
+              " of ", x.num_elements(), " elements cannot become ", text(extents));
     }
     ++rank;
   }
@@ -65,7 +66,7 @@ Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> extents, Sou
             x.num_elements(), " elements does not divide into ", text(extents));
     *open = x.num_elements() / known;
   }
-  return reshape(x, Shape(Dims(dims, rank)), at);
+  return reshape(x, Shape(Dims(dims, rank), at, "reshape"), at);
 }
 
 Tensor expand_dims(const Tensor& x, int axis, SourceLocation at) {
@@ -74,7 +75,7 @@ Tensor expand_dims(const Tensor& x, int axis, SourceLocation at) {
   require(rank <= Shape::kMaxRank, at, "expand_dims", "rank is at the limit of ", Shape::kMaxRank);
   require(axis >= -rank && axis < rank, at, "expand_dims", "axis ", axis,
           " is out of range for shape ", x.shape(), "; expected ", -rank, " to ", rank - 1);
-  return view("expand_dims", x, x.shape().with_axis(axis));
+  return view("expand_dims", x, x.shape().with_axis(axis, 1, at, "expand_dims"));
 }
 
 Tensor squeeze(const Tensor& x, const std::vector<int>& axes, SourceLocation at) {
@@ -112,6 +113,7 @@ Tensor flatten_from(const Tensor& x, int axis, SourceLocation at) {
 }
 
 Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLocation at) {
+  require_defined("transpose", "x", x, at);
   const Device device = common_device("transpose", {&x}, at);
   const Shape& shape = x.shape();
   const int rank = shape.rank();
@@ -144,6 +146,7 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape, SourceLocation at) {
+  require_defined("broadcast_to", "x", x, at);
   const Device device = common_device("broadcast_to", {&x}, at);
   const Shape& own = x.shape();
   const int added = shape.rank() - own.rank();

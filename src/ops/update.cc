@@ -159,6 +159,7 @@ template <class Use>
 void for_each_part(const char* op, std::span<const Tensor> tensors, SourceLocation at, Use&& use) {
   float wide[kHalfBlock];
   for (const Tensor& x : tensors) {
+    require_defined(op, "a tensor", x, at);
     common_device(op, {&x}, at);
     require_dtype(is_floating(x.dtype()), op, x, "a floating dtype", at);
     const std::int64_t n = x.num_elements();

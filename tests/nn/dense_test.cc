@@ -100,6 +100,13 @@ TEST(Dense, RefusesSizesDTypesAndInitializersThatCannotBe) {
   EXPECT_THROW(Dense(0, 3), InvalidArgument);
   EXPECT_THROW(Dense(3, -1), InvalidArgument);
   EXPECT_THROW(Dense(3, 1, {.dtype = DType::i32}), InvalidArgument);
+  try {
+    Dense(std::int64_t{1} << 40, std::int64_t{1} << 40);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.location().line, __LINE__ - 3);
+    EXPECT_THAT(error.message(), HasSubstr("[Dense] shape [1099511627776, 1099511627776]"));
+  }
   const auto transposed = [](const Shape& shape, DType dtype) {
     return lockstep::zeros({shape.dim(-1), shape.dim(0)}, dtype);
   };

@@ -131,6 +131,18 @@ TEST(MeanSquaredError, IsTheMeanOverTheLastAxis) {
             Shape({0}));
 }
 
+TEST(MeanSquaredError, NamesWhatIsUndefined) {
+  const Tensor x = lockstep::ones({2, 2});
+  try {
+    mean_squared_error(x, Tensor());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.location().line, __LINE__ - 3);
+    EXPECT_EQ(error.message().find("[mean_squared_error] predictions are undefined"), 0u);
+  }
+  EXPECT_THROW(mean_squared_error(Tensor(), x), InvalidArgument);
+}
+
 TEST(SparseSoftmaxCrossEntropy, TakesLabelsFirst) {
   const Tensor loss =
       sparse_softmax_cross_entropy(Tensor({1}, {1}), Tensor({1, 2}, {0.0f, std::log(3.0f)}));

@@ -195,7 +195,7 @@ TEST(Slice, CutsABox) {
       [&] {
         slice(x, {1, 1}, {3, 2});
       },
-      throws<InvalidArgument>("[1, 4)", "axis 0", "[3, 4]"));
+      throws<InvalidArgument>("begin 1", "extent 3", "axis 0", "[3, 4]"));
   EXPECT_THAT([&] { slice(x, {-1, 1}, {1, 2}); }, throws<InvalidArgument>("axis 0"));
   EXPECT_THAT([&] { slice(x, {1}, {1}); }, throws<InvalidArgument>("[3, 4]"));
 }
@@ -206,6 +206,36 @@ TEST(Pad, SurroundsWithZeros) {
   EXPECT_THAT(pad(zeros({0}), {1}, {1}), holds<float>({0, 0}));
   EXPECT_THAT([] { pad(zeros({2}), {-1}, {0}); }, throws<InvalidArgument>("-1"));
   EXPECT_THAT([] { pad(zeros({2}), {}, {}); }, throws<InvalidArgument>("[2]"));
+}
+
+// Sums and products of extents that do not fit into 64 bits are refused, not wrapped.
+TEST(ShapeOps, ExtentsThatOverflowAreRefused) {
+  constexpr std::int64_t kMax = INT64_MAX;
+  const Tensor x = counted({2, 3}), none = counted({2, 0});
+  EXPECT_THAT([&] { pad(x, {kMax, 0}, {kMax, 0}); }, throws<InvalidArgument>("[pad]", "[2, 3]"));
+  EXPECT_THAT([&] { pad(x, {kMax - 2, 0}, {0, 0}); }, throws<InvalidArgument>("[pad]"));
+  EXPECT_THAT([&] { pad(x, {1 << 30, 1 << 30}, {0, 0}); }, throws<InvalidArgument>("[pad]"));
+  EXPECT_THAT([&] { slice(x, {kMax, 0}, {kMax, 3}); }, throws<InvalidArgument>("[slice]"));
+  EXPECT_THAT([&] { slice(x, {INT64_MIN, 0}, {-1, 3}); }, throws<InvalidArgument>("[slice]"));
+  EXPECT_THAT([&] { split(x, {kMax, kMax, 4}, 0); }, throws<InvalidArgument>("[split]"));
+  EXPECT_THAT([&] { reshape(x, {kMax, kMax, -1}); }, throws<InvalidArgument>("[reshape]"));
+  EXPECT_THAT(
+      [&] {
+        reshape(x, {std::int64_t{1} << 33, std::int64_t{1} << 33});
+      },
+      throws<InvalidArgument>("[reshape]", "[2, 3]"));
+  EXPECT_THAT([&] { broadcast_to(none, {kMax / 64, 0}); }, throws<InvalidArgument>("do"));
+  const Tensor long_column = reshape(none, {std::int64_t{1} << 58, 0});
+  EXPECT_THAT(
+      [&] {
+        concat({long_column, long_column, long_column}, 0);
+      },
+      throws<InvalidArgument>("[concat]"));
+}
+
+TEST(ShapeOps, ScalarsHaveNoAxisToName) {
+  EXPECT_THAT([] { concat({Tensor(1.0)}, 0); }, throws<InvalidArgument>("[concat]", "has no axes"));
+  EXPECT_THAT([] { argmax(Tensor(1.0)); }, throws<InvalidArgument>("[argmax]", "has no axes"));
 }
 
 TEST(ShapeOps, GradientsAreCentralDifferences) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops.h>
+#include <lockstep/tensor/factory.h>
+
+#include <string>
+#include <vector>
+
+#include "support/errors.h"
+
+namespace lockstep {
+namespace {
+
+using testing::caught;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using T = const Tensor&;
+
+Tensor indices() { return Tensor({2}, {0, 1}); }
+
+struct Call {
+  const char* op;
+  const char* argument;
+  void (*run)(T x, T u);  // u is undefined
+  int line;
+};
+
+// A call and its __LINE__ stand on one line.
+// clang-format off
+const Call kCalls[] = {
+    {"neg", "x", [](T, T u) { neg(u); }, __LINE__},
+    {"abs", "x", [](T, T u) { abs(u); }, __LINE__},
+    {"sign", "x", [](T, T u) { sign(u); }, __LINE__},
+    {"relu", "x", [](T, T u) { relu(u); }, __LINE__},
+    {"square", "x", [](T, T u) { square(u); }, __LINE__},
+    {"sqrt", "x", [](T, T u) { sqrt(u); }, __LINE__},
+    {"rsqrt", "x", [](T, T u) { rsqrt(u); }, __LINE__},
+    {"reciprocal", "x", [](T, T u) { reciprocal(u); }, __LINE__},
+    {"exp", "x", [](T, T u) { exp(u); }, __LINE__},
+    {"expm1", "x", [](T, T u) { expm1(u); }, __LINE__},
+    {"log", "x", [](T, T u) { log(u); }, __LINE__},
+    {"log1p", "x", [](T, T u) { log1p(u); }, __LINE__},
+    {"sin", "x", [](T, T u) { sin(u); }, __LINE__},
+    {"cos", "x", [](T, T u) { cos(u); }, __LINE__},
+    {"tanh", "x", [](T, T u) { tanh(u); }, __LINE__},
+    {"erf", "x", [](T, T u) { erf(u); }, __LINE__},
+    {"sigmoid", "x", [](T, T u) { sigmoid(u); }, __LINE__},
+    {"gelu", "x", [](T, T u) { gelu(u); }, __LINE__},
+    {"floor", "x", [](T, T u) { floor(u); }, __LINE__},
+    {"ceil", "x", [](T, T u) { ceil(u); }, __LINE__},
+    {"round", "x", [](T, T u) { round(u); }, __LINE__},
+    {"add", "the first operand", [](T x, T u) { add(u, x); }, __LINE__},
+    {"add", "the second operand", [](T x, T u) { add(x, u); }, __LINE__},
+    {"sub", "the first operand", [](T x, T u) { sub(u, x); }, __LINE__},
+    {"sub", "the second operand", [](T x, T u) { sub(x, u); }, __LINE__},
+    {"mul", "the first operand", [](T x, T u) { mul(u, x); }, __LINE__},
+    {"mul", "the second operand", [](T x, T u) { mul(x, u); }, __LINE__},
+    {"maximum", "the first operand", [](T x, T u) { maximum(u, x); }, __LINE__},
+    {"maximum", "the second operand", [](T x, T u) { maximum(x, u); }, __LINE__},
+    {"minimum", "the first operand", [](T x, T u) { minimum(u, x); }, __LINE__},
+    {"minimum", "the second operand", [](T x, T u) { minimum(x, u); }, __LINE__},
+    {"div", "the first operand", [](T x, T u) { div(u, x); }, __LINE__},
+    {"div", "the second operand", [](T x, T u) { div(x, u); }, __LINE__},
+    {"pow", "the first operand", [](T x, T u) { pow(u, x); }, __LINE__},
+    {"pow", "the second operand", [](T x, T u) { pow(x, u); }, __LINE__},
+    {"equal", "the first operand", [](T x, T u) { equal(u, x); }, __LINE__},
+    {"equal", "the second operand", [](T x, T u) { equal(x, u); }, __LINE__},
+    {"not_equal", "the first operand", [](T x, T u) { not_equal(u, x); }, __LINE__},
+    {"not_equal", "the second operand", [](T x, T u) { not_equal(x, u); }, __LINE__},
+    {"less", "the first operand", [](T x, T u) { less(u, x); }, __LINE__},
+    {"less", "the second operand", [](T x, T u) { less(x, u); }, __LINE__},
+    {"less_equal", "the first operand", [](T x, T u) { less_equal(u, x); }, __LINE__},
+    {"less_equal", "the second operand", [](T x, T u) { less_equal(x, u); }, __LINE__},
+    {"greater", "the first operand", [](T x, T u) { greater(u, x); }, __LINE__},
+    {"greater", "the second operand", [](T x, T u) { greater(x, u); }, __LINE__},
+    {"greater_equal", "the first operand", [](T x, T u) { greater_equal(u, x); }, __LINE__},
+    {"greater_equal", "the second operand", [](T x, T u) { greater_equal(x, u); }, __LINE__},
+    {"add", "the second operand", [](T x, T u) { x + u; }, __LINE__},
+    {"mul", "the first operand", [](T, T u) { u * 2; }, __LINE__},
+    {"neg", "x", [](T, T u) { -u; }, __LINE__},
+    {"logical_and", "the first operand", [](T, T u) { logical_and(u, Tensor(true)); }, __LINE__},
+    {"logical_or", "the first operand", [](T, T u) { logical_or(u, Tensor(true)); }, __LINE__},
+    {"logical_not", "x", [](T, T u) { logical_not(u); }, __LINE__},
+    {"is_finite", "x", [](T, T u) { is_finite(u); }, __LINE__},
+    {"select", "the condition", [](T x, T u) { select(u, x, x); }, __LINE__},
+    {"select", "the first operand", [](T x, T u) { select(Tensor(true), u, x); }, __LINE__},
+    {"maximum", "the first operand", [](T, T u) { clamp(u, 0, 1); }, __LINE__},
+    {"sum", "x", [](T, T u) { sum(u); }, __LINE__},
+    {"mean", "x", [](T, T u) { mean(u); }, __LINE__},
+    {"max", "x", [](T, T u) { max(u); }, __LINE__},
+    {"min", "x", [](T, T u) { min(u); }, __LINE__},
+    {"any", "x", [](T, T u) { any(u); }, __LINE__},
+    {"all", "x", [](T, T u) { all(u); }, __LINE__},
+    {"argmax", "x", [](T, T u) { argmax(u); }, __LINE__},
+    {"transpose", "x", [](T, T u) { transpose(u); }, __LINE__},
+    {"softmax", "x", [](T, T u) { softmax(u); }, __LINE__},
+    {"log_softmax", "x", [](T, T u) { log_softmax(u); }, __LINE__},
+    {"squeeze", "x", [](T, T u) { squeeze(u); }, __LINE__},
+    {"flatten_from", "x", [](T, T u) { flatten_from(u); }, __LINE__},
+    {"stop_gradient", "x", [](T, T u) { stop_gradient(u); }, __LINE__},
+    {"max_pool2d", "x", [](T, T u) { max_pool2d(u); }, __LINE__},
+    {"avg_pool2d", "x", [](T, T u) { avg_pool2d(u); }, __LINE__},
+    {"sum_to_shape", "x", [](T, T u) { sum_to_shape(u, {2}); }, __LINE__},
+    {"reshape", "x", [](T, T u) { reshape(u, Shape{2}); }, __LINE__},
+    {"reshape", "x", [](T, T u) { reshape(u, {2, -1}); }, __LINE__},
+    {"expand_dims", "x", [](T, T u) { expand_dims(u, 0); }, __LINE__},
+    {"broadcast_to", "x", [](T, T u) { broadcast_to(u, {2}); }, __LINE__},
+    {"concat", "a part", [](T x, T u) { concat({x, u}, 0); }, __LINE__},
+    {"stack", "a part", [](T x, T u) { stack({u, x}); }, __LINE__},
+    {"split", "x", [](T, T u) { split(u, 2, 0); }, __LINE__},
+    {"slice", "x", [](T, T u) { slice(u, {0}, {1}); }, __LINE__},
+    {"pad", "x", [](T, T u) { pad(u, {0}, {1}); }, __LINE__},
+    {"cast", "x", [](T, T u) { cast(u, DType::f64); }, __LINE__},
+    {"gather", "x", [](T, T u) { gather(u, indices()); }, __LINE__},
+    {"gather", "indices", [](T x, T u) { gather(x, u); }, __LINE__},
+    {"scatter_add", "indices", [](T x, T u) { scatter_add(u, x, 2); }, __LINE__},
+    {"scatter_add", "updates", [](T, T u) { scatter_add(indices(), u, 2); }, __LINE__},
+    {"one_hot", "indices", [](T, T u) { one_hot(u, 3); }, __LINE__},
+    {"matmul", "a", [](T x, T u) { matmul(u, x); }, __LINE__},
+    {"matmul", "b", [](T x, T u) { matmul(x, u); }, __LINE__},
+    {"dense", "x", [](T x, T u) { dense(u, x, u); }, __LINE__},
+    {"dense", "w", [](T x, T u) { dense(x, u, u); }, __LINE__},
+    {"sparse_softmax_cross_entropy", "labels", [](T x, T u) { sparse_softmax_cross_entropy(u, x); }, __LINE__},
+    {"sparse_softmax_cross_entropy", "logits", [](T, T u) { sparse_softmax_cross_entropy(indices(), u); }, __LINE__},
+    {"softmax_cross_entropy", "labels", [](T x, T u) { softmax_cross_entropy(u, x); }, __LINE__},
+    {"softmax_cross_entropy", "logits", [](T x, T u) { softmax_cross_entropy(x, u); }, __LINE__},
+    {"conv2d", "x", [](T x, T u) { conv2d(u, x, u); }, __LINE__},
+    {"conv2d", "w", [](T x, T u) { conv2d(x, u, u); }, __LINE__},
+    {"conv2d_input_gradient", "dy", [](T x, T u) { conv2d_input_gradient(u, x, {1, 1, 1, 1}); }, __LINE__},
+    {"conv2d_weight_gradient", "x", [](T x, T u) { conv2d_weight_gradient(x, u, {1, 1, 1, 1}); }, __LINE__},
+    {"sgd_update", "weights", [](T x, T u) { sgd_update({u, {}}, x, x); }, __LINE__},
+    {"sgd_update", "the gradient", [](T x, T u) { sgd_update({x, {}}, u, x); }, __LINE__},
+    {"sgd_update", "learning_rate", [](T x, T u) { sgd_update({x, {}}, x, u); }, __LINE__},
+    {"adam_update", "the first moment", [](T x, T u) { adam_update({x, u, x}, x, x, x); }, __LINE__},
+    {"global_norm", "a tensor", [](T x, T u) { global_norm(std::vector{x, u}); }, __LINE__},
+    {"is_finite_all", "a tensor", [](T, T u) { is_finite_all(std::vector{u}); }, __LINE__},
+};
+// clang-format on
+
+TEST(Undefined, NamesTheOpTheArgumentAndTheCallersLine) {
+  const Tensor x = ones({2, 2});
+  for (const Call& call : kCalls) {
+    SCOPED_TRACE(call.op);
+    const auto error = caught<InvalidArgument>([&] { call.run(x, Tensor()); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->message(), StartsWith("[" + std::string(call.op) + "] "));
+    EXPECT_THAT(error->message(), HasSubstr(std::string(call.argument) + " is undefined"));
+    EXPECT_THAT(error->location().file, HasSubstr("undefined_test.cc"));
+    EXPECT_EQ(error->location().line, call.line);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
