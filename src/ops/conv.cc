@@ -55,7 +55,9 @@ Convolution convolution_of(const char* op, const Shape& x, const Shape& w,
           .groups = options.groups};
 }
 
-Shape result_shape(const Convolution& c) { return {c.batch, c.out_h, c.out_w, c.out_c}; }
+Shape result_shape(const char* op, const Convolution& c, SourceLocation at) {
+  return Shape({c.batch, c.out_h, c.out_w, c.out_c}, at, op);
+}
 
 void check_pair(const char* op, const char* a_name, const Tensor& a, const char* b_name,
                 const Tensor& b, SourceLocation at) {
@@ -66,8 +68,9 @@ void check_pair(const char* op, const char* a_name, const Tensor& a, const char*
 }
 
 void check_dy(const char* op, const Tensor& dy, const Convolution& conv, SourceLocation at) {
-  require(dy.shape() == result_shape(conv), at, op, "expected dy of the convolution's shape ",
-          result_shape(conv), ", got ", dy.shape());
+  const Shape expected = result_shape(op, conv, at);
+  require(dy.shape() == expected, at, op, "expected dy of the convolution's shape ", expected,
+          ", got ", dy.shape());
 }
 
 Conv2dOptions linear(Conv2dOptions options) {
@@ -89,7 +92,7 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   }
   const Device device = common_device(kOp, {&x, &w, &bias}, at);
   const bool relu = options.activation == Activation::relu;
-  Tensor y = make_result(device, x.dtype(), result_shape(conv));
+  Tensor y = make_result(device, x.dtype(), result_shape(kOp, conv, at));
   if (conv.batch > 0)
     cpu::convolve(conv, x.dtype(), device, x.raw_data(), w.raw_data(),
                   bias.defined() ? bias.raw_data() : nullptr, relu, write<void>(y));

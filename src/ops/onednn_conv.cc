@@ -3,10 +3,15 @@
 
 #if LOCKSTEP_WITH_ONEDNN
 
+#include <lockstep/base/shape.h>
 #include <lockstep/ops/threads.h>
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
 
 #include "ops/intra_op_scope.h"
 #include "ops/onednn_primitive.h"
@@ -122,6 +127,38 @@ Key key_of(Kind kind, const Convolution& conv, DType dtype, bool bias, bool relu
   return key;
 }
 
+std::string text_of(const Convolution& c, DType dtype) {
+  std::ostringstream out;
+  out << name_of(dtype) << " images " << Shape{c.batch, c.in_h, c.in_w, c.in_c}.to_string()
+      << ", kernels " << Shape{c.kernel_h, c.kernel_w, c.in_c / c.groups, c.out_c}.to_string()
+      << ", result " << Shape{c.batch, c.out_h, c.out_w, c.out_c}.to_string() << ", strides "
+      << c.stride_h << "x" << c.stride_w << ", dilations " << c.dilation_h << "x" << c.dilation_w
+      << ", padding {" << c.pad_top << ", " << c.pad_bottom << ", " << c.pad_left << ", "
+      << c.pad_right << "}, groups " << c.groups;
+  return std::move(out).str();
+}
+
+// oneDNN walks over padding and over the gaps between taps, however far beyond the image they reach.
+bool reaches_far(const Convolution& c) {
+  constexpr std::int64_t kFar = 1024;
+  return std::max({c.stride_h, c.stride_w, c.dilation_h, c.dilation_w, c.pad_top, c.pad_bottom,
+                   c.pad_left, c.pad_right}) > kFar;
+}
+
+// f(the entry for this convolution), unless oneDNN has no kernel for it.
+template <class F>
+bool with_entry(const char* op, Kind kind, const Convolution& conv, DType dtype, bool bias,
+                bool relu, const std::function<Entry()>& make, F&& f) {
+  if (!has(dtype) || reaches_far(conv)) return false;
+  const auto describe = [&] { return text_of(conv, dtype); };
+  return explained(op, describe, [&] {
+    const IntraOpScope threads;
+    Entry& entry = find(key_of(kind, conv, dtype, bias, relu), make);
+    if (entry.primitive) f(entry);
+    return static_cast<bool>(entry.primitive);
+  });
+}
+
 // `w` in the format that the entry's primitive wants, held by `storage` where it is not w itself.
 const void* reordered(Entry& entry, Device device, const void* w, Buffer& storage) {
   if (!entry.reorder) return w;
@@ -134,47 +171,38 @@ const void* reordered(Entry& entry, Device device, const void* w, Buffer& storag
 
 bool convolve(const Convolution& conv, DType dtype, Device device, const void* x, const void* w,
               const void* bias, bool relu, void* y) {
-  if (!has(dtype)) return false;
-  const IntraOpScope threads;
-  Entry& entry = find(key_of(Kind::forward, conv, dtype, bias != nullptr, relu),
-                      [&] { return make_forward(conv, dtype, bias != nullptr, relu); });
-  if (!entry.primitive) return false;
-  Buffer storage;
-  const void* weights = reordered(entry, device, w, storage);
-  if (bias)
-    entry.primitive.run(device, {x, weights, bias, y});
-  else
-    entry.primitive.run(device, {x, weights, y});
-  return true;
+  const auto make = [&] { return make_forward(conv, dtype, bias != nullptr, relu); };
+  return with_entry("conv2d", Kind::forward, conv, dtype, bias != nullptr, relu, make,
+                    [&](Entry& entry) {
+                      Buffer storage;
+                      const void* weights = reordered(entry, device, w, storage);
+                      if (bias)
+                        entry.primitive.run(device, {x, weights, bias, y});
+                      else
+                        entry.primitive.run(device, {x, weights, y});
+                    });
 }
 
 bool convolve_input_gradient(const Convolution& conv, DType dtype, Device device, const void* dy,
                              const void* w, void* dx) {
-  if (!has(dtype)) return false;
-  const IntraOpScope threads;
-  Entry& entry = find(key_of(Kind::input_gradient, conv, dtype, false, false),
-                      [&] { return make_input_gradient(conv, dtype); });
-  if (!entry.primitive) return false;
-  Buffer storage;
-  entry.primitive.run(device, {dy, reordered(entry, device, w, storage), dx});
-  return true;
+  const auto make = [&] { return make_input_gradient(conv, dtype); };
+  return with_entry("conv2d_input_gradient", Kind::input_gradient, conv, dtype, false, false, make,
+                    [&](Entry& entry) {
+                      Buffer storage;
+                      entry.primitive.run(device, {dy, reordered(entry, device, w, storage), dx});
+                    });
 }
 
 bool convolve_weight_gradient(const Convolution& conv, DType dtype, Device device, const void* x,
                               const void* dy, void* dw) {
-  if (!has(dtype)) return false;
-  const IntraOpScope threads;
-  Entry& entry = find(key_of(Kind::weight_gradient, conv, dtype, false, false),
-                      [&] { return make_weight_gradient(conv, dtype); });
-  if (!entry.primitive) return false;
-  if (!entry.reorder) {
-    entry.primitive.run(device, {x, dy, dw});
-    return true;
-  }
-  const Buffer chosen = Buffer::allocate(device, entry.reordered_bytes);
-  entry.primitive.run(device, {x, dy, chosen.data()});
-  entry.reorder.run(device, {chosen.data(), dw});
-  return true;
+  const auto make = [&] { return make_weight_gradient(conv, dtype); };
+  return with_entry("conv2d_weight_gradient", Kind::weight_gradient, conv, dtype, false, false,
+                    make, [&](Entry& entry) {
+                      if (!entry.reorder) return entry.primitive.run(device, {x, dy, dw});
+                      const Buffer chosen = Buffer::allocate(device, entry.reordered_bytes);
+                      entry.primitive.run(device, {x, dy, chosen.data()});
+                      entry.reorder.run(device, {chosen.data(), dw});
+                    });
 }
 
 }  // namespace lockstep::onednn

@@ -5,6 +5,10 @@
 
 #include <lockstep/ops/threads.h>
 
+#include <sstream>
+#include <string>
+#include <utility>
+
 #include "ops/intra_op_scope.h"
 #include "ops/onednn_primitive.h"
 
@@ -44,6 +48,13 @@ Entry make_gemm(const Gemm& gemm, DType dtype) {
   return entry;
 }
 
+std::string text_of(const Gemm& gemm, DType dtype) {
+  std::ostringstream out;
+  out << gemm.batch << " products of " << name_of(dtype) << " [" << gemm.m << ", " << gemm.k
+      << "] and [" << gemm.k << ", " << gemm.n << "]";
+  return std::move(out).str();
+}
+
 }  // namespace
 
 bool compute(const Gemm& gemm, DType dtype, Device device, const void* a, const void* b,
@@ -65,14 +76,17 @@ bool compute(const Gemm& gemm, DType dtype, Device device, const void* a, const 
                 gemm.stride_a,
                 gemm.stride_b,
                 gemm.stride_c};
-  const IntraOpScope threads;
-  Entry& entry = find(key, [&] { return make_gemm(gemm, dtype); });
-  if (!entry.primitive) return false;
-  if (gemm.bias)
-    entry.primitive.run(device, {a, b, bias, c});
-  else
-    entry.primitive.run(device, {a, b, c});
-  return true;
+  const auto describe = [&] { return text_of(gemm, dtype); };
+  return explained("matmul", describe, [&] {
+    const IntraOpScope threads;
+    Entry& entry = find(key, [&] { return make_gemm(gemm, dtype); });
+    if (!entry.primitive) return false;
+    if (gemm.bias)
+      entry.primitive.run(device, {a, b, bias, c});
+    else
+      entry.primitive.run(device, {a, b, c});
+    return true;
+  });
 }
 
 }  // namespace lockstep::onednn

@@ -31,12 +31,6 @@ dnnl_stream_t stream() {
   return own.get();
 }
 
-[[noreturn]] void rethrow(dnnl_status_t status, const char* what) {
-  if (status == dnnl_out_of_memory)
-    throw ResourceExhausted(message("oneDNN", "out of memory: ", what), SourceLocation{});
-  throw InternalError(message("oneDNN", what, " (status ", static_cast<int>(status), ")"));
-}
-
 constexpr std::size_t kMaxKept = 512;  // entries per thread
 
 struct KeyHash {
@@ -50,6 +44,14 @@ struct KeyHash {
 
 }  // namespace
 
+void rethrow(const dnnl::error& error, const char* op, const std::string& problem) {
+  if (error.status == dnnl_out_of_memory)
+    throw ResourceExhausted(message(op, "oneDNN ran out of memory for ", problem),
+                            SourceLocation{});
+  throw InternalError(message(op, "oneDNN failed for ", problem, ": ", error.what(), " (status ",
+                              static_cast<int>(error.status), ")"));
+}
+
 void Prepared::run(Device device, std::initializer_list<const void*> data) {
   int i = 0;
   for (const void* pointer : data) point(i++, const_cast<void*>(pointer));
@@ -62,7 +64,7 @@ void Prepared::run(Device device, std::initializer_list<const void*> data) {
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), stream(), count_, arguments_.data());
   if (status != dnnl_success) [[unlikely]]
-    rethrow(status, "executing a primitive");
+    throw dnnl::error(status, "could not execute a primitive");
 }
 
 void Prepared::add(int name, const memory::desc& desc) {
@@ -82,7 +84,7 @@ Entry& find(const Key& key, const std::function<Entry()>& make) {
   try {
     entry = make();
   } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) rethrow(error.status, error.what());
+    if (error.status != dnnl_unimplemented) throw;
   }
   if (kept.size() >= kMaxKept) kept.clear();
   return kept.emplace(key, std::move(entry)).first->second;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -66,8 +67,22 @@ enum class Kind : std::int64_t { gemm, forward, input_gradient, weight_gradient 
 // Kind, dtype, flags, number of threads and extents; the rest is zero.
 using Key = std::array<std::int64_t, 24>;
 
+// Throws what a failure of oneDNN is to the user: ResourceExhausted or InternalError, naming `op`
+// and the problem that it was given.
+[[noreturn]] void rethrow(const dnnl::error& error, const char* op, const std::string& problem);
+
+// Calls f(); what oneDNN throws in it is rethrown, with describe() as the problem.
+template <class Describe, class F>
+auto explained(const char* op, Describe&& describe, F&& f) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    rethrow(error, op, describe());
+  }
+}
+
 // The thread's entry for `key`, made at its first use; one without a primitive where `make` throws
-// dnnl_unimplemented. Valid until the thread's next call.
+// dnnl_unimplemented. Valid until the thread's next call. Throws dnnl::error, as Prepared::run does.
 Entry& find(const Key& key, const std::function<Entry()>& make);
 
 // Whether oneDNN may have kernels for `dtype`, and its name for it.

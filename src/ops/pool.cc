@@ -37,7 +37,7 @@ Pooling pooling_of(const char* op, const Tensor& x, const Pool2dOptions& options
           h.before, ", ", h.after, ", ", w.before, ", ", w.after, "} for images ", shape);
   return {.op = op,
           .x_shape = shape,
-          .y_shape = {shape[0], h.out, w.out, shape[3]},
+          .y_shape = Shape({shape[0], h.out, w.out, shape[3]}, at, op),
           .pool = {.batch = shape[0],
                    .in_h = h.in,
                    .in_w = w.in,

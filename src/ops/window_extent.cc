@@ -6,6 +6,13 @@
 namespace lockstep {
 namespace {
 
+// Larger ones are mistakes, and would overflow what is computed from them, here and in oneDNN.
+constexpr std::int64_t kMost = 1 << 24;
+
+bool within(std::int64_t least, Size2d size) {
+  return size.height >= least && size.width >= least && size.height <= kMost && size.width <= kMost;
+}
+
 void slide(WindowExtent& extent, Padding::Kind kind, std::int64_t before, std::int64_t after) {
   if (kind == Padding::Kind::same) {
     extent.out = (extent.in + extent.stride - 1) / extent.stride;
@@ -25,15 +32,14 @@ void slide(WindowExtent& extent, Padding::Kind kind, std::int64_t before, std::i
 
 WindowExtents window_extents(const char* op, const Shape& shape, Size2d window, Size2d strides,
                              Size2d dilations, const Padding& padding, SourceLocation at) {
-  require(window.height >= 1 && window.width >= 1 && strides.height >= 1 && strides.width >= 1 &&
-              dilations.height >= 1 && dilations.width >= 1,
-          at, op, "expected windows, strides and dilations of at least 1, got ", window.height, "x",
+  require(within(1, window) && within(1, strides) && within(1, dilations), at, op,
+          "expected windows, strides and dilations of 1 to ", kMost, ", got ", window.height, "x",
           window.width, ", ", strides.height, "x", strides.width, " and ", dilations.height, "x",
-          dilations.width);
+          dilations.width, " for images of shape ", shape);
   require(
-      padding.top() >= 0 && padding.bottom() >= 0 && padding.left() >= 0 && padding.right() >= 0,
-      at, op, "expected padding of at least 0, got {", padding.top(), ", ", padding.bottom(), ", ",
-      padding.left(), ", ", padding.right(), "}");
+      within(0, {padding.top(), padding.bottom()}) && within(0, {padding.left(), padding.right()}),
+      at, op, "expected padding of 0 to ", kMost, ", got {", padding.top(), ", ", padding.bottom(),
+      ", ", padding.left(), ", ", padding.right(), "} for images of shape ", shape);
   WindowExtents extents{
       .height = {shape[1], window.height, strides.height, dilations.height},
       .width = {shape[2], window.width, strides.width, dilations.width},

@@ -5,11 +5,14 @@
 #include <lockstep/base/half.h>
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/pool.h>
 #include <lockstep/ops/threads.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
+#include "ops/convolution.h"
 #include "ops/every_isa.h"
+#include "ops/onednn.h"
 #include "support/errors.h"
 #include "support/gradient_check.h"
 #include "support/values.h"
@@ -247,6 +250,59 @@ TEST(Conv2d, TakesNoImages) {
   expect_near(gradients[1], std::vector<double>(90, 0.0), 0);
   expect_near(gradients[2], std::vector<double>(5, 0.0), 0);
 }
+
+// Steps far beyond the image: one window, of which one tap meets the image.
+TEST(Conv2d, TakesStridesAndDilationsFarBeyondTheImage) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t far : {std::int64_t{1000}, std::int64_t{1} << 24}) {
+      const Tensor x = full({1, 4, 5, 1}, 2, dtype), one = full({1, 1, 1, 1}, 3, dtype);
+      const Tensor w = full({3, 3, 1, 1}, 3, dtype);
+      expect_near(conv2d(x, one, {}, {.strides = far}), {6}, 0);
+      expect_near(conv2d(x, one, {}, {.dilations = far}), std::vector<double>(20, 6), 0);
+      expect_near(conv2d(x, w, {}, {.padding = Padding::same, .dilations = far}),
+                  std::vector<double>(20, 6), 0);
+    }
+}
+
+TEST(Conv2d, RefusesAbsurdWindows) {
+  constexpr std::int64_t kMax = INT64_MAX;
+  const Tensor x = zeros({2, 5, 5, 4}), w = zeros({3, 3, 4, 8});
+  for (const std::int64_t absurd : {(std::int64_t{1} << 24) + 1, std::int64_t{1} << 40, kMax}) {
+    const std::string number = std::to_string(absurd);
+    for (const Padding padding : {Padding(absurd, absurd, 1, 1), Padding(0, 0, 0, absurd)})
+      EXPECT_THAT([&] { conv2d(x, w, {}, {.padding = padding}); },
+                  throws<InvalidArgument>("[conv2d]", "padding", number, "[2, 5, 5, 4]"));
+    EXPECT_THAT([&] { conv2d(x, w, {}, {.strides = absurd}); },
+                throws<InvalidArgument>("[conv2d]", "strides", number, "[2, 5, 5, 4]"));
+    EXPECT_THAT([&] { conv2d(x, w, {}, {.dilations = absurd}); },
+                throws<InvalidArgument>("[conv2d]", "dilations", number, "[2, 5, 5, 4]"));
+    EXPECT_THAT([&] { max_pool2d(x, {.window = absurd}); },
+                throws<InvalidArgument>("[max_pool2d]", "windows", number, "[2, 5, 5, 4]"));
+  }
+}
+
+#if LOCKSTEP_WITH_ONEDNN
+// Whatever else oneDNN refuses is our mistake, and is told with what it was given.
+TEST(Conv2d, FailuresOfOneDnnNameTheOpAndItsShapes) {
+  const Convolution wrong{.batch = 2,
+                          .in_h = 5,
+                          .in_w = 5,
+                          .in_c = 3,
+                          .out_h = 9,
+                          .out_w = 9,
+                          .out_c = 7,
+                          .kernel_h = 3,
+                          .kernel_w = 3};
+  std::vector<float> memory(4096);
+  EXPECT_THAT(
+      [&] {
+        onednn::convolve(wrong, DType::f32, Device{}, memory.data(), memory.data(), nullptr, false,
+                         memory.data());
+      },
+      throws<InternalError>("[conv2d] oneDNN", "f32 images [2, 5, 5, 3]", "kernels [3, 3, 3, 7]",
+                            "result [2, 9, 9, 7]"));
+}
+#endif
 
 TEST(Conv2d, NamesWhatDoesNotFit) {
   const Tensor x = zeros({2, 5, 5, 4}), w = zeros({3, 3, 4, 8});

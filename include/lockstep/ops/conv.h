@@ -21,7 +21,8 @@ struct Conv2dOptions {
 // dtypes, the same for all; 16-bit floats are summed in float and rounded once. A batch of zero
 // images gives an empty result. Throws InvalidArgument, naming the shapes, for other ranks,
 // channels or dtypes that do not fit, groups that do not divide the channels, strides or dilations
-// below 1, negative padding, or a kernel that does not fit into the padded image.
+// below 1, negative padding, any of these above 2^24, or a kernel that does not fit into the padded
+// image.
 LOCKSTEP_EXPORT Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias,
                               const Conv2dOptions& options = {},
                               SourceLocation at = SourceLocation::current());
