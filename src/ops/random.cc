@@ -3,6 +3,7 @@
 #include <lockstep/ops/random.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -93,6 +94,13 @@ Tensor result_for(const char* op, const Shape& shape, DType dtype, SourceLocatio
   return make_result(current_device(), dtype, shape);
 }
 
+// The largest finite value of a floating dtype.
+double largest(DType dtype) {
+  if (dtype == DType::f16) return 65504;
+  if (dtype == DType::bf16) return 0x1.fep127;
+  return dtype == DType::f64 ? DBL_MAX : double{FLT_MAX};
+}
+
 void require_spread(const char* op, double mean, double stddev, SourceLocation at) {
   require(std::isfinite(mean) && std::isfinite(stddev) && stddev >= 0, at, op,
           "expected a finite mean and a standard deviation of 0 or more, got ", mean, " and ",
@@ -102,12 +110,17 @@ void require_spread(const char* op, double mean, double stddev, SourceLocation a
 }  // namespace
 
 Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceLocation at) {
-  require(low <= high && std::isfinite(low) && std::isfinite(high), at, "uniform",
-          "expected finite bounds with low <= high, got ", low, " and ", high);
+  const double most = largest(dtype);
+  require(low <= high && low >= -most && high <= most, at, "uniform", "expected bounds that ",
+          name_of(dtype), " holds with low <= high, got ", low, " and ", high);
+  const double width = high - low;
+  require(width <= (dtype == DType::f64 ? most : double{FLT_MAX}), at, "uniform",
+          "the distance of the bounds ", low, " and ", high,
+          " overflows; draw from [-1, 1) and multiply");
   Tensor y = result_for("uniform", shape, dtype, at);
   if (dtype == DType::f64) {
     fill_doubles(y, [=](std::uint64_t bits) {
-      const double value = low + (high - low) * (static_cast<double>(bits >> 11) * 0x1p-53);
+      const double value = low + width * (static_cast<double>(bits >> 11) * 0x1p-53);
       return value < high ? value : std::nextafter(high, low);
     });
   } else {
@@ -196,7 +209,7 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
 
 Tensor permutation(std::int64_t n, SourceLocation at) {
   require(n >= 0, at, "permutation", "expected a count of 0 or more, got ", n);
-  Tensor y = make_result(Device{}, DType::i64, Shape{n});
+  Tensor y = make_result(Device{}, DType::i64, Shape({n}, at, "permutation"));
   auto* const to = write<std::int64_t>(y);
   for (std::int64_t i = 0; i < n; ++i) to[i] = i;
   // Fisher and Yates, forwards; a 64-bit word scaled to the range is biased by less than n / 2^64.

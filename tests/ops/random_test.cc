@@ -100,6 +100,18 @@ TEST(Uniform, NeverReachesItsUpperBound) {
   EXPECT_THAT(with_state({}, [] { return uniform({2}, 4, 4); }), holds<float>({4, 4}));
 }
 
+TEST(Uniform, ReachesAcrossAlmostAllOfItsDType) {
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const double most = dtype == DType::f64 ? 8e307 : 1.6e38;
+    const std::vector<double> draws = doubles(uniform({1000}, -most, most, dtype));
+    const auto [least, largest] = std::minmax_element(draws.begin(), draws.end());
+    EXPECT_GE(*least, -most);
+    EXPECT_LT(*least, -0.9 * most);
+    EXPECT_LT(*largest, most);
+    EXPECT_GT(*largest, 0.9 * most);
+  }
+}
+
 TEST(Normal, IsNormal) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto values =
@@ -234,6 +246,11 @@ TEST(Random, SeedsAndStreamsDiffer) {
 TEST(Random, ParametersAreChecked) {
   EXPECT_THAT([] { uniform({2}, 1, 0); }, throws<InvalidArgument>("[uniform]", "1 and 0"));
   EXPECT_THAT([] { uniform({2}, 0, 1, DType::i32); }, throws<InvalidArgument>("[uniform]", "i32"));
+  EXPECT_THAT([] { uniform({2}, -1e308, 1e308, DType::f64); },
+              throws<InvalidArgument>("[uniform]", "overflows"));
+  EXPECT_THAT([] { uniform({2}, -3e38, 3e38); }, throws<InvalidArgument>("overflows"));
+  EXPECT_THAT([] { uniform({2}, 0, 1e39); }, throws<InvalidArgument>("[uniform]", "f32"));
+  EXPECT_THAT([] { uniform({2}, 0, 1e5, DType::f16); }, throws<InvalidArgument>("f16"));
   EXPECT_THAT([] { normal({2}, 0, -1); }, throws<InvalidArgument>("[normal]", "-1"));
   EXPECT_THAT([] { truncated_normal({2}, NAN); }, throws<InvalidArgument>("[truncated_normal]"));
   EXPECT_THAT([] { bernoulli({2}, 1.5); }, throws<InvalidArgument>("[bernoulli]", "1.5"));

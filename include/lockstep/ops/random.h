@@ -15,7 +15,7 @@ namespace lockstep {
 // Words per element: one; two for f64 and for permutation. f16 and bf16 are drawn in float and
 // rounded. InvalidArgument for integer dtypes and for parameters out of range.
 
-// Uniform in [low, high).
+// Uniform in [low, high). InvalidArgument unless the dtype holds both and their distance is finite.
 LOCKSTEP_EXPORT Tensor uniform(const Shape& shape, double low = 0, double high = 1,
                                DType dtype = DType::f32,
                                SourceLocation at = SourceLocation::current());
