@@ -6,22 +6,40 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace lockstep::logging {
 namespace {
 
-Level level_from_environment() {
-  const char* value = std::getenv("LOCKSTEP_LOG_LEVEL");
-  const std::string_view text = value ? value : "";
-  if (text == "debug") return Level::debug;
-  if (text == "info") return Level::info;
-  if (text == "error") return Level::error;
-  if (text == "off") return Level::off;
+std::optional<Level> level_named(std::string_view name) {
+  if (name == "debug") return Level::debug;
+  if (name == "info") return Level::info;
+  if (name == "warning") return Level::warning;
+  if (name == "error") return Level::error;
+  if (name == "off") return Level::off;
+  return std::nullopt;
+}
+
+// Tells once of a value that names no level. By the C library, since it may run before main.
+Level level_from_environment() noexcept {
+  const char* const value = std::getenv("LOCKSTEP_LOG_LEVEL");
+  if (!value || !*value) return Level::warning;
+  if (const auto level = level_named(value)) return *level;
+  static std::atomic_flag told;
+  if (!told.test_and_set())
+    std::fprintf(stderr,
+                 "lockstep: [LOCKSTEP_LOG_LEVEL] expected debug, info, warning, error or off, got "
+                 "\"%s\"; taking warning\n",
+                 value);
   return Level::warning;
 }
+
+// Read when the library is loaded, too, so that a mistake is told of where nothing is logged.
+[[maybe_unused]] const Level level_at_load = level_from_environment();
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <lockstep/base/log.h>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,8 +10,12 @@
 namespace lockstep {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
+using testing::ResultOf;
 
 class Log : public testing::Test {
  protected:
@@ -49,6 +54,30 @@ TEST_F(Log, PutsThePrefixBeforeEachLine) {
   logging::set_prefix("[w1] ");
   logging::info("ready {} %s");
   EXPECT_THAT(lines_, ElementsAre(Pair(logging::Level::info, "[w1] ready {} %s")));
+}
+
+// Each in a process of its own, which reads the variable as it starts.
+TEST(LogDeathTest, TellsOnceOfALevelThatIsNone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto log_and_exit = [] {
+    logging::info("info line");
+    logging::warning("warning line");
+    std::exit(0);
+  };
+  setenv("LOCKSTEP_LOG_LEVEL", "banana", 1);
+  EXPECT_EXIT(std::exit(0), ::testing::ExitedWithCode(0),
+              "LOCKSTEP_LOG_LEVEL.*debug, info, warning, error or off.*\"banana\"");
+  EXPECT_EXIT(
+      log_and_exit(), ::testing::ExitedWithCode(0),
+      AllOf(HasSubstr("warning line"), Not(HasSubstr("info line")),
+            ResultOf(
+                [](const std::string& text) { return text.find("banana") == text.rfind("banana"); },
+                true)));
+  for (const char* const level : {"", "info", "off"}) {
+    setenv("LOCKSTEP_LOG_LEVEL", level, 1);
+    EXPECT_EXIT(std::exit(0), ::testing::ExitedWithCode(0), Not(HasSubstr("LOCKSTEP_LOG_LEVEL")));
+  }
+  unsetenv("LOCKSTEP_LOG_LEVEL");
 }
 
 TEST_F(Log, KeepsLinesOfManyThreadsWhole) {

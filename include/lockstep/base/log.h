@@ -12,7 +12,8 @@ namespace lockstep::logging {
 enum class Level { debug, info, warning, error, off };
 
 // Lowest level that is shown. Default: LOCKSTEP_LOG_LEVEL (debug, info, warning, error, off), else
-// warning. Thread-safe, as is everything here.
+// warning; another value is told of once on standard error, at the latest when the library is
+// loaded. Thread-safe, as is everything here.
 LOCKSTEP_EXPORT void set_level(Level level);
 LOCKSTEP_EXPORT Level level();
 
