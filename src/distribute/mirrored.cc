@@ -80,10 +80,10 @@ std::vector<std::string> devices_named(std::string_view text, SourceLocation at)
 
 }  // namespace
 
-MirroredStrategy::MirroredStrategy(MirroredOptions options, SourceLocation at)
+MirroredStrategy::MirroredStrategy(const MirroredOptions& options, SourceLocation at)
     : Strategy(mirrored(options, at)) {}
 
-OneDeviceStrategy::OneDeviceStrategy(OneDeviceOptions options, SourceLocation at)
+OneDeviceStrategy::OneDeviceStrategy(const OneDeviceOptions& options, SourceLocation at)
     : Strategy(std::make_shared<LocalReplicas>(
           LocalReplicas::Options{.name = "OneDeviceStrategy",
                                  .devices = {parse_device(options.device, at)},

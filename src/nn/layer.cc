@@ -21,9 +21,11 @@ void Layer::adopt(const Variable& variable) {
 
 void Layer::rename(std::string name) {
   for (Variable& variable : variables_) {
-    std::string role = variable.name();
-    role.erase(0, role.rfind('/') + 1);
-    variable.rename(name + "/" + role);
+    const std::string& old = variable.name();
+    std::string renamed = name;
+    renamed += '/';
+    renamed.append(old, old.rfind('/') + 1);
+    variable.rename(std::move(renamed));
   }
   name_ = std::move(name);
 }

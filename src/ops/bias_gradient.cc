@@ -62,7 +62,7 @@ Tensor sum_of_rows(const Tensor& x) {
 Tensor put_bias_gradient(const Tensor& dy, const Tensor& y, bool relu, int bias,
                          GradientSink& sink) {
   if (recording({&dy})) {  // for a gradient of the gradient, which does not reach y
-    const Tensor dz = relu ? dy * stop_gradient(sign(y)) : dy;
+    Tensor dz = relu ? dy * stop_gradient(sign(y)) : dy;
     if (sink.wants(bias)) sink.put(bias, [&] { return sum_of_rows(dz); });
     return dz;
   }

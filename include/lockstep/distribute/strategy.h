@@ -78,8 +78,9 @@ class LOCKSTEP_EXPORT Strategy {
   // returned; an argument that is a PerReplica arrives as the replica's own value, any other as it
   // is. lockstep objects that the step captures are safe; anything else it captures is shared
   // between threads, which is why it must be callable as const (ReplicaLocal gives each replica its
-  // own). The first exception of a replica releases the others and is thrown: a lockstep::Error
-  // with the replica added, another type unchanged; the strategy stays usable.
+  // own); threads that it starts are in no replica (ReplicaContext::Inherit). The first exception
+  // of a replica releases the others and is thrown: a lockstep::Error with the replica added, another
+  // type unchanged; the strategy stays usable.
   template <class F, class... Args>
   auto run(const F& step, const Args&... args) const {
     if constexpr (std::is_invocable_v<const F&, const typename detail::Local<Args>::type&...>)
@@ -93,19 +94,20 @@ class LOCKSTEP_EXPORT Strategy {
   // The sum or mean over all replicas, leaf by leaf; the leaves must have one shape. Obeys the
   // kind: the sum of a uniform or mirrored value throws InvalidArgument (unless there is one
   // replica), its mean is the value. Sums follow one tree over replica ids, whatever the topology.
-  // The mean of integers is f64.
+  // The mean of integer tensors is f64; of plain integers, which cannot hold it, InvalidArgument:
+  // return a double or a Tensor from the step. 16-bit floats are summed by pairs with rounding,
+  // their mean is taken in f32. Undefined tensors and bool throw InvalidArgument.
   template <Nest T>
   T reduce(ReduceOp op, const PerReplica<T>& value,
            SourceLocation at = SourceLocation::current()) const {
-    return with_leaves(value[0],
-                       reduce_leaves(op, flatten_all(value, at), value.kind(), std::nullopt, at));
+    return reduce_nest(op, value, std::nullopt, at);
   }
   // The same after reducing each replica's value along `axis`, whose extent may differ between
   // replicas: the mean is over all rows, not a mean of means. Zero rows everywhere: NaN.
   template <Nest T>
   T reduce(ReduceOp op, const PerReplica<T>& value, int axis,
            SourceLocation at = SourceLocation::current()) const {
-    return with_leaves(value[0], reduce_leaves(op, flatten_all(value, at), value.kind(), axis, at));
+    return reduce_nest(op, value, axis, at);
   }
   // A step that forgot its return.
   template <class T = void>
@@ -119,7 +121,8 @@ class LOCKSTEP_EXPORT Strategy {
   Tensor reduce(ReduceOp op, const Variable& variable,
                 SourceLocation at = SourceLocation::current()) const;
 
-  // The components of this process joined along axis 0, in replica order.
+  // The components of this process joined along axis 0, in replica order; their rows must have one
+  // dtype and shape.
   Tensor gather(const PerReplica<Tensor>& value,
                 SourceLocation at = SourceLocation::current()) const;
 
@@ -187,6 +190,17 @@ class LOCKSTEP_EXPORT Strategy {
   static void check_structures(const std::vector<std::string>& first,
                                const std::vector<std::string>& other, std::size_t replica,
                                SourceLocation at);
+  template <class T>
+  T reduce_nest(ReduceOp op, const PerReplica<T>& value, std::optional<int> axis,
+                SourceLocation at) const {
+    const auto leaves = reduce_leaves(op, flatten_all(value, at), value.kind(), axis, at);
+    T result = with_leaves(value[0], leaves);
+    if constexpr (!std::is_same_v<T, Tensor>) check_held(leaves, flatten(result), at);
+    return result;
+  }
+  // Throws InvalidArgument where a plain integer was to hold a mean.
+  static void check_held(const std::vector<Tensor>& reduced, const std::vector<Tensor>& held,
+                         SourceLocation at);
   std::vector<Tensor> reduce_leaves(ReduceOp op, const std::vector<std::vector<Tensor>>& leaves,
                                     ReplicaKind kind, std::optional<int> axis,
                                     SourceLocation at) const;
@@ -227,7 +241,8 @@ class LOCKSTEP_EXPORT Strategy {
   std::shared_ptr<StrategyInterface> implementation_;
 };
 
-// Keeps a strategy's scope open.
+// Keeps a strategy's scope open in the thread that opened it, which is to close it, outside step
+// functions; scopes closed out of order end with those opened after them.
 class [[nodiscard]] LOCKSTEP_EXPORT Strategy::Scope {
  public:
   ~Scope();
@@ -236,9 +251,9 @@ class [[nodiscard]] LOCKSTEP_EXPORT Strategy::Scope {
 
  private:
   friend class Strategy;
-  explicit Scope(std::shared_ptr<StrategyInterface> implementation);
-  ContextScope context_;
-  RandomScope random_;
+  explicit Scope(const std::shared_ptr<StrategyInterface>& implementation);
+  struct Opened;
+  Opened* opened_;  // ends when it is closed, and not before
 };
 
 // One replica per named device, in one process.
@@ -246,14 +261,14 @@ class LOCKSTEP_EXPORT MirroredStrategy : public Strategy {
  public:
   // Throws InvalidArgument for names that do not parse or repeat, Unavailable for devices that are
   // not there.
-  explicit MirroredStrategy(MirroredOptions options = {},
+  explicit MirroredStrategy(const MirroredOptions& options = {},
                             SourceLocation at = SourceLocation::current());
 };
 
 // One replica: the same program without replication.
 class LOCKSTEP_EXPORT OneDeviceStrategy : public Strategy {
  public:
-  explicit OneDeviceStrategy(OneDeviceOptions options = {},
+  explicit OneDeviceStrategy(const OneDeviceOptions& options = {},
                              SourceLocation at = SourceLocation::current());
 };
 
