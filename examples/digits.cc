@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handwritten digits on any number of replicas: digits [--strategy mirrored:4] [--replicas 4]
+// Handwritten digits on any number of replicas.
 #include <lockstep/lockstep.h>
 
 #include <cstdio>
 #include <string>
-
 namespace ls = lockstep;
 
 struct Example {
@@ -12,17 +11,20 @@ struct Example {
 };
 
 int main(int argc, char** argv) {
+  constexpr const char* usage = "usage: digits [--strategy mirrored:4 | --replicas 4]\n";
   std::string flag = "mirrored";  // as many replicas as there are cores
-  for (int i = 1; i + 1 < argc; i += 2)
-    flag = (argv[i] == std::string("--replicas") ? "mirrored:" : "") + std::string(argv[i + 1]);
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--help") return std::fputs(usage, stdout) < 0;
+    if (value.empty() || (option != "--strategy" && option != "--replicas"))
+      return std::fputs(usage, stderr), 2;
+    flag = option == "--replicas" ? "mirrored:" + value : value;
+  }
   const ls::Strategy strategy = ls::make_strategy(flag);
   std::printf("%s\n", strategy.describe().c_str());
-
-  constexpr std::int64_t global_batch_size = 128;
-  const auto train = strategy.distribute_dataset(
-      ls::data::digits<Example>("train").shuffle({.seed = 7}).batch(global_batch_size).prefetch(2));
-  const auto test =
-      strategy.distribute_dataset(ls::data::digits<Example>("test").batch(global_batch_size));
+  const auto train = strategy.distribute_dataset(  // of each 128 rows a replica gets its part
+      ls::data::digits<Example>("train").shuffle({.seed = 7}).batch(128).prefetch(2));
+  const auto test = strategy.distribute_dataset(ls::data::digits<Example>("test").batch(128));
 
   const auto scope = strategy.scope();  // variables made from here on are mirrored
   const ls::nn::Sequential model(ls::nn::Dense(64, 128, {.activation = ls::nn::relu}),
@@ -35,8 +37,7 @@ int main(int argc, char** argv) {
     ls::GradientTape tape;
     const ls::Tensor losses = ls::nn::sparse_softmax_cross_entropy(batch.label, model(batch.image));
     const ls::Tensor loss = ls::nn::compute_average_loss(losses);
-    // Gradients are all-reduced while backward still runs.
-    optimizer.minimize(loss, model.trainable_variables(), tape);
+    optimizer.minimize(loss, model.trainable_variables(), tape);  // all-reduces during backward
     mean_loss.update_state(losses);
   };
   const auto test_step = [&](const Example& batch) {
