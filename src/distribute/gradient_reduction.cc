@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distribute/gradient_reduction.h"
 
+#include <lockstep/replica/context.h>
 #include <lockstep/telemetry/step_timer.h>
 #include <lockstep/telemetry/telemetry.h>
 
@@ -64,7 +65,7 @@ void ArenaReduction::ready(std::size_t index, const Tensor& gradient) {
 void ArenaReduction::submit(std::size_t bucket) {
   const auto& range = memory_.layout->buckets[bucket];
   const DType dtype = memory_.layout->arenas[range.arena].dtype;
-  const CollectiveKey key{Channel::gradients, plan_.sequence(bucket), "gradients"};
+  const CollectiveKey key{Channel::gradients, plan_.sequence(bucket), "gradients", commit_.at};
   pending_.push_back(communicator_.all_reduce(
       key, ReduceOp::sum,
       ConstElements{at_element(memory_.local[range.arena], range.begin, dtype), range.count, dtype},
@@ -72,6 +73,7 @@ void ArenaReduction::submit(std::size_t bucket) {
 }
 
 ReducedGradients ArenaReduction::finish() {
+  require_replica_context("GradientReduction::finish", commit_.at);
   expected_.check_complete();
   const Tensor skip = std::exchange(votes_, Tensor());
   verdict_.back() = skip.defined() && skip.item<bool>();

@@ -5,7 +5,6 @@
 #include <lockstep/base/deadline.h>
 #include <lockstep/base/log.h>
 #include <lockstep/base/thread.h>
-#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/replica/context.h>
@@ -64,6 +63,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
   const BatchRows* const step_rows = rows ? &*rows : nullptr;
   const auto replica = [&](int index) { run_replica(index, replica_fn, step_rows); };
   team_.run(std::ref(replica));
+  for (const auto& each : replicas_) each->settle();
   running_.store(false, std::memory_order_release);
   runner_.store({}, std::memory_order_relaxed);
   const Clock::time_point end = Clock::now();
@@ -112,7 +112,7 @@ void LocalReplicas::run_replica(int index, const std::function<void(int)>& repli
   if (baton_) baton_->leave(index);
 }
 
-void LocalReplicas::fail(int replica, std::exception_ptr error) noexcept {
+void LocalReplicas::fail(int replica, const std::exception_ptr& error) noexcept {
   {
     const std::lock_guard lock(failure_mutex_);
     if (!failure_) failure_ = Failure{error, replica};
@@ -139,10 +139,8 @@ void LocalReplicas::rethrow(const Failure& failure) {
 
 Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
   const RecorderScope suspended(nullptr);
-  const Tensor sum = sum_components(components);
-  if (op == ReduceOp::sum) return sum;
-  return div(is_floating(sum.dtype()) ? sum : cast(sum, DType::f64),
-             static_cast<double>(components.size()));
+  Tensor sum = sum_components(components);
+  return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(components.size()));
 }
 
 std::string LocalReplicas::describe() const {

@@ -61,7 +61,7 @@ class LocalReplicas final : public StrategyInterface,
   void run_replica(int replica, const std::function<void(int)>& replica_fn,
                    const BatchRows* rows) noexcept;
   std::unique_lock<std::mutex> await_turn();
-  void fail(int replica, std::exception_ptr error) noexcept;
+  void fail(int replica, const std::exception_ptr& error) noexcept;
   static void rethrow(const Failure& failure);
 
   const Options options_;

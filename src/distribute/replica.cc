@@ -2,6 +2,7 @@
 #include "distribute/replica.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/shape_ops.h>
@@ -37,7 +38,7 @@ void Replica::begin_step(std::uint64_t run, const BatchRows* rows) {
   run_ = run;
   rows_.reset();
   if (rows) rows_ = Rows{rows->local.at(static_cast<std::size_t>(index_)), rows->global};
-  sequence_.fill(0);
+  sequence_ = 0;
   votes_ = Tensor();
 }
 
@@ -46,8 +47,26 @@ void Replica::end_step() {
   votes_ = Tensor();
 }
 
-CollectiveKey Replica::next_key(Channel channel, std::string_view name) {
-  return {channel, sequence_[static_cast<std::size_t>(channel)]++, name};
+void Replica::invalidate(std::span<const Variable> variables, const std::string& reason) {
+  broken_.emplace_back(std::vector(variables.begin(), variables.end()), reason);
+}
+
+void Replica::settle() {
+  for (auto& [variables, reason] : broken_)
+    for (Variable& variable : variables) variable.invalidate(reason);
+  broken_.clear();
+}
+
+void Replica::require_here(const char* op, SourceLocation at) const {
+  if (&require_replica_context(op, at) == this) return;
+  throw FailedPrecondition(
+      message(op, "expected a call from the step function of replica ", index_,
+              ", got one from another thread; hand the context on by ReplicaContext::Inherit"),
+      at);
+}
+
+CollectiveKey Replica::next_key(std::string_view name, SourceLocation at) {
+  return {Channel::user, sequence_++, name, at};
 }
 
 void Replica::wait(Pending pending) {
@@ -56,32 +75,49 @@ void Replica::wait(Pending pending) {
   pending.wait();
 }
 
-Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) {
-  require(value.defined(), at, "ReplicaContext::all_reduce",
-          "expected a tensor, got an undefined one");
-  require(op == ReduceOp::sum || is_floating(value.dtype()), at, "ReplicaContext::all_reduce",
-          "expected a floating dtype for mean, got ", name_of(value.dtype()));
-  Buffer buffer = Buffer::allocate(current_device(), value.bytes());
-  const Elements out{buffer.data(), value.num_elements(), value.dtype()};
+Tensor Replica::reduced(ReduceOp op, const Tensor& value, SourceLocation at) {
+  // 16-bit sums may be out of range where the mean is not.
+  const bool widen = op == ReduceOp::mean && size_of(value.dtype()) == 2;
+  const Tensor in = widen ? cast(value, DType::f32) : value;
+  Buffer buffer = Buffer::allocate(current_device(), in.bytes());
+  const Elements out{buffer.data(), in.num_elements(), in.dtype()};
   // Counts are compared by the communicator; shapes of one count, by way of the name, too.
   std::string name = "all_reduce";
+  if (widen) name += std::string(" of ") + std::string(name_of(value.dtype()));
   if (value.rank() > 0) name += " of " + value.shape().to_string();
-  wait(communicator_.all_reduce(next_key(Channel::user, name), op, input_of(value), out));
-  Tensor result(std::move(buffer), value.dtype(), value.shape());
-  record("all_reduce", {&value}, result, [this, op](const Tensor& dy, GradientSink& sink) {
-    if (sink.wants(0)) sink.put(0, [&] { return all_reduce(op, dy, SourceLocation{}); });
+  wait(communicator_.all_reduce(next_key(name, at), op, input_of(in), out));
+  Tensor result(std::move(buffer), in.dtype(), in.shape());
+  return widen ? cast(result, value.dtype()) : result;
+}
+
+Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) {
+  constexpr const char* kOp = "ReplicaContext::all_reduce";
+  require_here(kOp, at);
+  require(value.defined(), at, kOp, "expected a tensor, got an undefined one");
+  require(value.dtype() != DType::boolean, at, kOp,
+          "expected a numeric dtype, got bool; cast it to i32 first");
+  require(op == ReduceOp::sum || is_floating(value.dtype()), at, kOp,
+          "expected a floating dtype for mean, got ", name_of(value.dtype()));
+  Tensor result;
+  {
+    const RecorderScope suspended(nullptr);
+    result = reduced(op, value, at);
+  }
+  record("all_reduce", {&value}, result, [this, op, at](const Tensor& dy, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return all_reduce(op, dy, at); });
   });
   return result;
 }
 
 Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
+  require_here("ReplicaContext::all_gather", at);
   require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather",
           "expected rank >= 1, got ", value);
   // Row counts first, with the shape of a row to compare by way of the name; then the rows.
   const std::int64_t rows = value.dim(0);
   const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_replicas_));
-  wait(communicator_.all_gather(next_key(Channel::user, name), elements(std::span(&rows, 1)),
+  wait(communicator_.all_gather(next_key(name, at), elements(std::span(&rows, 1)),
                                 elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
@@ -89,22 +125,22 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   for (std::int64_t& count : counts) count *= row_elements;
   Buffer buffer = Buffer::allocate(
       current_device(), static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype()));
-  wait(communicator_.all_gather(next_key(Channel::user, "all_gather"), input_of(value),
+  wait(communicator_.all_gather(next_key("all_gather", at), input_of(value),
                                 Elements{buffer.data(), shape.num_elements(), value.dtype()},
                                 counts));
   return Tensor(std::move(buffer), value.dtype(), shape);
 }
 
 Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
-  const Tensor result = gathered(value, at);
-  record("all_gather", {&value}, result, [this, value](const Tensor& dy, GradientSink& sink) {
+  Tensor result = gathered(value, at);
+  record("all_gather", {&value}, result, [this, value, at](const Tensor& dy, GradientSink& sink) {
     if (!sink.wants(0)) return;
     // This replica's rows start behind those of the replicas before it.
-    const Tensor before = gathered(Tensor({1}, {value.dim(0)}), SourceLocation{});
+    const Tensor before = gathered(Tensor({1}, {value.dim(0)}), at);
     const auto counts = before.data<std::int64_t>();
     const std::int64_t first =
         std::accumulate(counts.begin(), counts.begin() + index_, std::int64_t{0});
-    const Tensor sum = all_reduce(ReduceOp::sum, dy, SourceLocation{});
+    const Tensor sum = all_reduce(ReduceOp::sum, dy, at);
     sink.put(0, [&] {
       std::vector<std::int64_t> begin(static_cast<std::size_t>(dy.rank()), 0);
       begin[0] = first;
@@ -119,6 +155,7 @@ void Replica::vote_skip(const Tensor& skip) { add_vote(votes_, skip); }
 
 std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
     std::span<const Variable> variables, SourceLocation at) {
+  require_here("begin_gradient_reduction", at);
   for (const Variable& variable : variables)
     if (variable.group() != current_replica_group())
       throw FailedPrecondition(
@@ -130,13 +167,14 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
   ExpectedGradients expected(variables, at);
   GradientPlan& plan = plans_.plan_for(variables);
   return std::make_unique<ArenaReduction>(plan, std::move(expected), communicator_, baton_, run_,
-                                          next_key(Channel::user, plan.commit_name()), votes_);
+                                          next_key(plan.commit_name(), at), votes_);
 }
 
 void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) {
+  require_here("ReplicaContext::merge_call", at);
   require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
           "expected a function to call, got an empty one");
-  wait(communicator_.barrier(next_key(Channel::user, "merge_call")));
+  wait(communicator_.barrier(next_key("merge_call", at)));
   if (index_ == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
@@ -144,7 +182,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
     const ContextScope cross_replica(current_replica_group());
     merge();
   }
-  wait(communicator_.barrier(next_key(Channel::user, "merge_call/return")));
+  wait(communicator_.barrier(next_key("merge_call/return", at)));
 }
 
 }  // namespace lockstep

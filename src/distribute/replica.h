@@ -7,7 +7,9 @@
 #include <lockstep/replica/replica_context.h>
 #include <lockstep/telemetry/step_timer.h>
 
-#include <array>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "distribute/baton.h"
 #include "distribute/gradient_plan.h"
@@ -31,17 +33,23 @@ class alignas(64) Replica final : public ReplicaContext {
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override;
   void merge_call(const std::function<void()>& merge, SourceLocation at) override;
+  void invalidate(std::span<const Variable> variables, const std::string& reason) override;
 
   // A run begins and ends; its number is the same for all replicas; `rows` may be null.
   void begin_step(std::uint64_t run, const BatchRows* rows);
   void end_step();
+  // Once all replicas' steps are over: does what invalidate was told.
+  void settle();
   RandomState& random_state() { return random_; }
   telemetry::PhaseTimes& times() { return times_; }
 
  private:
-  CollectiveKey next_key(Channel channel, std::string_view name);
+  // Throws FailedPrecondition unless the calling thread is in this replica's step.
+  void require_here(const char* op, SourceLocation at) const;
+  CollectiveKey next_key(std::string_view name, SourceLocation at);
   // Waits for a collective, a meeting point; the time is exposed communication.
   void wait(Pending pending);
+  Tensor reduced(ReduceOp op, const Tensor& value, SourceLocation at);
   Tensor gathered(const Tensor& value, SourceLocation at);
 
   const int index_;
@@ -54,9 +62,11 @@ class alignas(64) Replica final : public ReplicaContext {
   std::uint64_t run_ = 0;
   std::optional<Rows> rows_;
   Tensor votes_;  // to skip the step, so far
-  // Calls made so far in this step, by channel. What replicas must do in one order (all_reduce,
-  // merge_call, a commit point) is numbered together, so that one who does another thing is found out.
-  std::array<std::int64_t, 5> sequence_{};
+  std::vector<std::pair<std::vector<Variable>, std::string>>
+      broken_;  // what to invalidate, and why
+  // Calls made so far in this step. What replicas must do in one order (all_reduce, merge_call, a
+  // commit point) is numbered together, so that one who does another thing is found out.
+  std::int64_t sequence_ = 0;
 };
 
 }  // namespace lockstep

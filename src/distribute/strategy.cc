@@ -44,27 +44,43 @@ DType dtype_of_mean(DType dtype) {
   return size_of(dtype) == 2 ? DType::f32 : dtype;
 }
 
+// One leaf of each replica must be something to add: defined, of one numeric dtype and, without an
+// axis, of one shape.
+void check_parts(std::span<const Tensor> parts, bool with_axis, const std::string& path,
+                 SourceLocation at) {
+  constexpr const char* kOp = "Strategy::reduce";
+  for (std::size_t replica = 0; replica < parts.size(); ++replica) {
+    const Tensor &first = parts[0], &part = parts[replica];
+    require(part.defined(), at, kOp, "at ", path, " replica ", replica,
+            " holds an undefined tensor; give it a value on every replica");
+    require(part.dtype() != DType::boolean, at, kOp, "at ", path, " replica ", replica,
+            " holds bool, which has no sum or mean; cast it to i32 or f32 first");
+    const bool same_dtype = part.dtype() == first.dtype();
+    require(same_dtype && (with_axis || part.shape() == first.shape()), at, kOp, "at ", path,
+            " replica 0 holds ", name_of(first.dtype()), first.shape(), " and replica ", replica,
+            " ", name_of(part.dtype()), part.shape(),
+            same_dtype ? "; give an axis to reduce uneven batches" : "; they must have one dtype");
+  }
+}
+
 // One leaf of each replica, combined; `axis` is reduced within each replica first.
 Tensor reduce_leaf(StrategyInterface& strategy, ReduceOp op, std::vector<Tensor> parts,
                    std::optional<int> axis, const std::string& path, SourceLocation at) {
   constexpr const char* kOp = "Strategy::reduce";
+  check_parts(parts, axis.has_value(), path, at);
   const DType given = parts[0].dtype();
   std::vector<Tensor> counts;
   for (Tensor& part : parts) {
-    require(part.dtype() == given && (axis || part.shape() == parts[0].shape()), at, kOp, "at ",
-            path, " the replicas hold ", name_of(given), parts[0].shape(), " and ",
-            name_of(part.dtype()), part.shape(), "; give an axis to reduce uneven batches");
     if (op == ReduceOp::mean) part = cast(part, dtype_of_mean(given));
     if (!axis) continue;
     require(*axis >= -part.rank() && *axis < part.rank(), at, kOp, "axis ", *axis,
             " is out of range for ", part.shape(), " at ", path);
     counts.emplace_back(part.dim(*axis));
     part = sum(part, {.axes = {*axis}});
+    require(part.shape() == parts[0].shape(), at, kOp, "at ", path, " values differ beside axis ",
+            *axis, ", which leaves ", parts[0].shape(), " of replica 0's and ", part.shape(),
+            " of another's; all other extents must agree");
   }
-  for (const Tensor& part : parts)
-    require(part.shape() == parts[0].shape(), at, kOp, "at ", path,
-            " the replicas' values differ beside the axis: ", parts[0].shape(), " and ",
-            part.shape());
   Tensor result = strategy.reduce(axis ? ReduceOp::sum : op, parts);
   if (axis && op == ReduceOp::mean) {
     const Tensor rows = strategy.reduce(ReduceOp::sum, counts);
@@ -86,10 +102,6 @@ Strategy::Scope Strategy::scope(SourceLocation at) const {
   return Scope(implementation_);
 }
 
-Strategy::Scope::Scope(std::shared_ptr<StrategyInterface> implementation)
-    : context_(implementation), random_(implementation->scope_random_state()) {}
-Strategy::Scope::~Scope() = default;
-
 void Strategy::run_replicas(const std::function<void(int)>& replica_fn,
                             const std::optional<BatchRows>& rows) const {
   require_outside_replicas(*implementation_, "Strategy::run", SourceLocation{});
@@ -109,6 +121,7 @@ std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
   std::vector<Tensor> reduced;
   for (std::size_t leaf = 0; leaf < leaves[0].size(); ++leaf) {
     std::vector<Tensor> parts;
+    parts.reserve(leaves.size());
     for (const auto& replica : leaves) parts.push_back(replica[leaf]);
     const ReplicaKind leaf_kind = kind == ReplicaKind::per_replica ? kind_of_leaf(parts) : kind;
     if (axis || leaf_kind == ReplicaKind::per_replica || num_replicas_in_sync() == 1) {
@@ -133,7 +146,8 @@ Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at
                                      "' belongs to another strategy; do not mix strategies"),
                              at);
   if (variable.group() && variable.synchronization() == VariableSynchronization::on_read)
-    return implementation_->reduce(op, variable.local_values(at));
+    return reduce_leaf(*implementation_, op, variable.local_values(at), std::nullopt,
+                       "variable '" + variable.name() + "'", at);
   require(op == ReduceOp::mean || num_replicas_in_sync() == 1, at, "Strategy::reduce", "variable '",
           variable.name(), "' is mirrored, equal on all replicas: reduce with mean");
   return variable.read(at);
@@ -142,6 +156,20 @@ Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at
 Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) const {
   require_outside_replicas(*implementation_, "Strategy::gather", at);
   const std::vector<Tensor> parts(value.begin(), value.end());
+  require(parts.size() == num_local_replicas(), at, "Strategy::gather",
+          "expected one value for each of ", num_local_replicas(), " local replicas, got ",
+          parts.size());
+  for (std::size_t replica = 0; replica < parts.size(); ++replica) {
+    const Tensor& part = parts[replica];
+    require(part.defined() && part.rank() >= 1, at, "Strategy::gather",
+            "expected tensors with rows (rank >= 1), got ",
+            part.defined() ? part.to_string() : "an undefined one", " of replica ", replica);
+    require(part.dtype() == parts[0].dtype() &&
+                part.shape().without_axis(0) == parts[0].shape().without_axis(0),
+            at, "Strategy::gather", "expected rows of one dtype and shape, got ",
+            name_of(parts[0].dtype()), parts[0].shape(), " of replica 0 and ",
+            name_of(part.dtype()), part.shape(), " of replica ", replica);
+  }
   return concat_rows(parts);
 }
 
@@ -151,13 +179,23 @@ void Strategy::check_structures(const std::vector<std::string>& first,
   if (first == other) return;
   std::size_t differ = 0;
   while (differ < std::min(first.size(), other.size()) && first[differ] == other[differ]) ++differ;
-  const auto path = [&](const std::vector<std::string>& paths) {
+  const auto held = [&](const std::vector<std::string>& paths) {
     return differ < paths.size() ? paths[differ] : std::string("nothing");
   };
-  throw InvalidArgument(message("Strategy::reduce", "replica 0 returned ", first.size(),
-                                " tensors and replica ", replica, " returned ", other.size(),
-                                "; they differ first at ", path(first), " against ", path(other)),
-                        at);
+  throw InvalidArgument(
+      message("Strategy::reduce", "replica 0 returned ", first.size(), " tensors and replica ",
+              replica, " returned ", other.size(), ": tensor ", differ, " is ", held(first),
+              " on replica 0 and ", held(other), " on replica ", replica,
+              "; return one structure on all"),
+      at);
+}
+
+void Strategy::check_held(const std::vector<Tensor>& reduced, const std::vector<Tensor>& held,
+                          SourceLocation at) {
+  for (std::size_t leaf = 0; leaf < reduced.size(); ++leaf)
+    require(is_floating(held[leaf].dtype()) || !is_floating(reduced[leaf].dtype()), at,
+            "Strategy::reduce", "leaf ", leaf, " is a plain integer, which cannot hold the mean, ",
+            reduced[leaf].item<double>(), "; return a double or a Tensor from the step function");
 }
 
 ReplicaKind Strategy::kind_of_leaves(const std::vector<std::vector<Tensor>>& leaves) {

@@ -93,7 +93,8 @@ ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> var
 void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables,
                          GradientTape& tape, SourceLocation at) {
   constexpr const char* kOp = "Optimizer::minimize";
-  const auto reduction = replica(kOp, variables, at).begin_gradient_reduction(variables, at);
+  ReplicaContext& context = replica(kOp, variables, at);
+  const auto reduction = context.begin_gradient_reduction(variables, at);
   // What it reads and returns is gone after this statement, so that nobody else holds the weights.
   tape.gradient(
       loss, variables,
@@ -101,7 +102,7 @@ void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables
        .place = [&](std::size_t i) { return reduction->place(i); }},
       at);
   step(
-      kOp, variables, [&] { return committed(*reduction); }, at);
+      kOp, context, variables, [&] { return committed(*reduction); }, at);
 }
 
 void Optimizer::apply_gradients(std::span<const Tensor> gradients,
@@ -120,12 +121,12 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
     const auto own = [&] {
       return ReducedGradients{{gradients.begin(), gradients.end()}, Tensor(false)};
     };
-    return step(kOp, variables, own, at);
+    return step(kOp, context, variables, own, at);
   }
   const auto reduction = context.begin_gradient_reduction(variables, at);
   for (std::size_t i = 0; i < gradients.size(); ++i) reduction->ready(i, gradients[i]);
   step(
-      kOp, variables, [&] { return committed(*reduction); }, at);
+      kOp, context, variables, [&] { return committed(*reduction); }, at);
 }
 
 ReducedGradients Optimizer::committed(GradientReduction& reduction) {
@@ -133,7 +134,7 @@ ReducedGradients Optimizer::committed(GradientReduction& reduction) {
   return reduction.finish();
 }
 
-void Optimizer::step(const char* op, std::span<const Variable> variables,
+void Optimizer::step(const char* op, ReplicaContext& replica, std::span<const Variable> variables,
                      const std::function<ReducedGradients()>& commit, SourceLocation at) {
   const telemetry::PhaseScope phase(telemetry::Phase::update);
   const RecorderScope suspended(nullptr);
@@ -143,6 +144,17 @@ void Optimizer::step(const char* op, std::span<const Variable> variables,
   const auto slots = slots_->of(variables);
   ReducedGradients reduced = commit();
   check_used(op, variables, reduced.gradients, at);
+  try {
+    apply(variables, slots, reduced, rate, number, at);
+  } catch (...) {
+    invalidate(replica, variables, slots);
+    throw;
+  }
+}
+
+void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slots,
+                      ReducedGradients& reduced, const Tensor& rate, const Tensor& number,
+                      SourceLocation at) {
   steps_attempted_.assign_add(Tensor(std::int64_t{1}));
   if (reduced.skip.item<bool>()) return;
   Tensor scale;
@@ -155,6 +167,23 @@ void Optimizer::step(const char* op, std::span<const Variable> variables,
     update({variables[i], slots[i], gradient, scale, rate, number});
   }
   iterations_.assign(number);
+}
+
+void Optimizer::invalidate(ReplicaContext& replica, std::span<const Variable> variables,
+                           const SlotLists& slots) const {
+  std::vector<Variable> concerned(variables.begin(), variables.end());
+  for (const auto& of_variable : slots)
+    concerned.insert(concerned.end(), of_variable.begin(), of_variable.end());
+  concerned.insert(concerned.end(), {iterations_, steps_attempted_});
+  std::string what = "an exception of another type";
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  replica.invalidate(concerned, "an update failed on replica " +
+                                    std::to_string(replica.replica_index()) + ": " + what);
 }
 
 // Some variable is used on some replica; warns once about those that are not.

@@ -64,6 +64,9 @@ class DefaultContext final : public ReplicaContext {
     const RecorderScope suspended(nullptr);
     merge();
   }
+  void invalidate(std::span<const Variable> variables, const std::string& reason) override {
+    for (Variable variable : variables) variable.invalidate(reason);
+  }
 
  private:
   Tensor votes_;

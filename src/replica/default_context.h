@@ -11,6 +11,10 @@ ReplicaContext& default_replica_context() noexcept;
 // The calling thread is a replica's, in its step function or in a merge_call's function.
 bool inside_run() noexcept;
 
+// Throws FailedPrecondition "[op] ..." in a thread that inherited the context of a step that is
+// over.
+void require_step(const char* op, SourceLocation at);
+
 // Adds a vote to those of the replica's current step; undefined: none so far. Throws InvalidArgument
 // unless `skip` is a boolean scalar.
 void add_vote(Tensor& votes, const Tensor& skip);

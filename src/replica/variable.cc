@@ -2,6 +2,7 @@
 #include <lockstep/replica/variable.h>
 
 #include <lockstep/base/check.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/replica/context.h>
@@ -20,6 +21,7 @@ struct Variable::State {
   // Components of different replicas are written by different threads: one cache line each.
   struct alignas(64) Component {
     Tensor value;
+    bool valid = true;
   };
   // A component owned by no replica's thread (no group) may be used from several: locked.
   struct Lock {
@@ -38,6 +40,8 @@ struct Variable::State {
   std::uint64_t key = new_tensor_key();
   std::shared_ptr<ReplicaGroup> group;
   std::vector<Component> components;
+  std::size_t num_invalid = 0;  // components; changes between runs only
+  std::string failure;          // why
   std::mutex mutex;
 
   bool on_read() const { return synchronization == VariableSynchronization::on_read; }
@@ -51,11 +55,24 @@ struct Variable::State {
     require(value.defined() && value.dtype() == dtype && value.shape() == shape, at, op,
             "variable '", name, "' is ", name_of(dtype), shape, ", got ", value);
   }
-  // With the lock held, once other threads may know the variable.
+  // These three with the lock held, once other threads may know the variable.
+  void check_valid(const char* op, SourceLocation at) const {
+    if (num_invalid == 0) [[likely]]
+      return;
+    throw FailedPrecondition(
+        message(op, "variable '", name, "' is invalid: ", failure,
+                "; restore a checkpoint or assign() it outside run, with all that the update "
+                "concerned"),
+        at);
+  }
+  void set(std::size_t i, const Tensor& value) {
+    Component& component = components[i];
+    component.value =
+        identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
+    if (!std::exchange(component.valid, true)) --num_invalid;
+  }
   void set_all(const Tensor& value) {
-    for (std::size_t i = 0; i < components.size(); ++i)
-      components[i].value =
-          identified(copy_to(value, group ? group->local_devices()[i] : value.device()));
+    for (std::size_t i = 0; i < components.size(); ++i) set(i, value);
   }
 };
 
@@ -64,6 +81,7 @@ namespace {
 // The replica context whose component is meant: null outside replicas.
 ReplicaContext* owning_replica(const Variable::State& state, const char* op, SourceLocation at) {
   if (!state.group) return nullptr;
+  require_step(op, at);
   const auto& current = current_replica_group();
   if (current && current != state.group)
     throw FailedPrecondition(
@@ -111,11 +129,13 @@ Tensor read_combined(Variable::State& state, SourceLocation at) {
           "combined; give it "
           "an aggregation or use local_values()");
   const RecorderScope suspended(nullptr);
-  const std::vector<Tensor> parts = all_components(state);
+  std::vector<Tensor> parts = all_components(state);
   if (state.aggregation == VariableAggregation::only_first_replica) return parts[0];
-  const Tensor sum = sum_components(parts);
-  if (state.aggregation == VariableAggregation::sum) return sum;
-  return div(sum, static_cast<double>(parts.size()));
+  if (state.aggregation == VariableAggregation::sum) return sum_components(parts);
+  // 16-bit sums may be out of range where the mean is not.
+  const DType dtype = size_of(state.dtype) == 2 ? DType::f32 : state.dtype;
+  for (Tensor& part : parts) part = cast(part, dtype);
+  return cast(div(sum_components(parts), static_cast<double>(parts.size())), state.dtype);
 }
 
 // What may be added to any value without a trace: x + -0 is x, be it 0 or -0.
@@ -148,6 +168,7 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
   state.check_value(value, op, at);
   const RecorderScope suspended(nullptr);
   if (ReplicaContext* replica = owning_replica(state, op, at)) {
+    state.check_valid(op, at);
     Tensor& component = state.components[component_of(replica)].value;
     const Tensor agreed = combined(*replica, state, value, at);
     component = state.identified(combine ? combine(component, agreed)
@@ -163,6 +184,7 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
     state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync()))
                           : value);
   } else {
+    state.check_valid(op, at);
     for (auto& component : state.components)
       component.value = state.identified(combine(component.value, value));
   }
@@ -232,8 +254,9 @@ const std::shared_ptr<ReplicaGroup>& Variable::group() const { return state_->gr
 
 Tensor Variable::read(SourceLocation at) const {
   const ReplicaContext* replica = owning_replica(*state_, "Variable::read", at);
-  if (state_->group && !replica && state_->on_read()) return read_combined(*state_, at);
   const State::Lock lock(*state_);
+  state_->check_valid("Variable::read", at);
+  if (state_->group && !replica && state_->on_read()) return read_combined(*state_, at);
   return state_->components[component_of(replica)].value;
 }
 
@@ -263,15 +286,37 @@ void Variable::set_local_value(std::size_t local_replica, const Tensor& value) {
           " local components, got number ", local_replica);
   state_->check_value(value, "Variable::set_local_value", SourceLocation{});
   const State::Lock lock(*state_);
-  Tensor& component = state_->components.at(local_replica).value;
-  component = state_->identified(copy_to(value, component.device()));
+  state_->set(local_replica, value);
+}
+
+void Variable::invalidate(const std::string& reason) {
+  const State::Lock lock(*state_);
+  if (state_->num_invalid == 0) state_->failure = reason;
+  for (auto& component : state_->components) component.valid = false;
+  state_->num_invalid = state_->components.size();
+}
+
+bool Variable::valid() const {
+  const State::Lock lock(*state_);
+  return state_->num_invalid == 0;
 }
 
 void Variable::visit_state(StateVisitor& visitor) {
-  Tensor value = read();
+  // Restoring makes an invalid variable valid, so it must get as far as the visitor.
+  Tensor value = valid() ? read() : local_values()[0];
   const std::uint64_t before = value.key();
   visitor.visit(name(), value);
-  if (value.key() != before) assign(value);
+  if (value.key() != before)
+    assign(value);
+  else if (!valid())
+    read();
+}
+
+void Variable::require_distinct(std::span<const Variable> variables, SourceLocation at) {
+  for (std::size_t i = 1; i < variables.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      require(!(variables[i] == variables[k]), at, "update_values", "variable '",
+              variables[i].name(), "' is listed twice; list each variable once");
 }
 
 Tensor Variable::take(SourceLocation at) const {
@@ -283,6 +328,7 @@ Tensor Variable::take(SourceLocation at) const {
                 "optimizer after `auto scope = strategy.scope();`"),
         at);
   const State::Lock lock(*state_);
+  state_->check_valid("update", at);
   return std::exchange(state_->components[component_of(replica)].value, Tensor());
 }
 

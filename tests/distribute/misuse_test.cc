@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -145,6 +146,97 @@ TEST(Misuse, AForkedChildIsToldToMakeItsOwn) {
   strategy.run([] {});
 }
 
+TEST(Misuse, CollectivesInAMergeCallAreRefused) {
+  for (const auto threads : {ReplicaThreads::concurrent, ReplicaThreads::one_at_a_time}) {
+    const auto strategy = mirrored(2, {}, threads);
+    const std::vector<Variable> variables = [&] {
+      const auto scope = strategy.scope();
+      return std::vector{Variable(zeros({2}))};
+    }();
+    strategy.run([&] {
+      ReplicaContext& context = *get_replica_context();
+      context.merge_call([&] {
+        const auto refused = [](const char* call) {
+          return throws<FailedPrecondition>(call, "merge_call");
+        };
+        EXPECT_THAT([&] { context.all_reduce(ReduceOp::sum, Tensor(1.0f)); },
+                    refused("[ReplicaContext::all_reduce]"));
+        EXPECT_THAT([&] { context.all_gather(zeros({1})); },
+                    refused("[ReplicaContext::all_gather]"));
+        EXPECT_THAT([&] { context.global_count(1); }, refused("[ReplicaContext::all_reduce]"));
+        EXPECT_THAT([&] { context.merge_call([] {}); }, refused("[ReplicaContext::merge_call]"));
+        EXPECT_THAT([&] { context.begin_gradient_reduction(variables, {}); },
+                    refused("[begin_gradient_reduction]"));
+      });
+    });
+  }
+}
+
+TEST(Misuse, AStepThatReadsADatasetThatRunsTheStrategyEnds) {
+  const auto strategy = mirrored(2, {.timeout = 300ms});
+  const auto data = data::range(4)
+                        .map([&](const Tensor& x) {
+                          strategy.run([] {});
+                          return x;
+                        })
+                        .prefetch(1);
+  EXPECT_THAT(
+      [&] {
+        strategy.run([&] {
+          if (replica_index() == 0)
+            for (const Tensor& x : data) static_cast<void>(x);
+        });
+      },
+      throws<DeadlineExceeded>("[Strategy::run]", "step function wait"));
+  strategy.run([] {});
+}
+
+TEST(Misuse, ErrorsOfCollectivesNameTheCallersLine) {
+  const auto strategy = mirrored(2, {.timeout = 100ms});
+  const auto location = [&](const std::function<void()>& step) {
+    try {
+      strategy.run([&] { step(); });
+    } catch (const Error& error) {
+      EXPECT_THAT(error.location().file, ::testing::EndsWith("misuse_test.cc")) << error.what();
+      return error.location().line;
+    }
+    ADD_FAILURE() << "nothing thrown";
+    return 0;
+  };
+  const auto reduce = [](const Tensor& x) { get_replica_context()->all_reduce(ReduceOp::sum, x); };
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(location([&] { reduce(zeros({replica_index() + 1})); }), line) << "they disagree";
+  EXPECT_EQ(location([&] {
+              if (replica_index() == 0) reduce(zeros({1}));
+            }),
+            line)
+      << "one has left";
+  EXPECT_EQ(location([&] {
+              if (replica_index() == 0) std::this_thread::sleep_for(300ms);
+              if (replica_index() == 1) reduce(zeros({1}));
+            }),
+            line)
+      << "one is late";
+}
+
+TEST(Misuse, AMapThatLosesTheRowsIsFoundOut) {
+  const auto strategy = mirrored(2);
+  const auto data =
+      data::range(8).batch(4).map([](const Tensor&) { return Tensor(1.0f); }).prefetch(1);
+  const int line = __LINE__ + 1;
+  const auto batches = strategy.distribute_dataset(data);
+  try {
+    batches.iterator().next();
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(
+        error.what(),
+        ::testing::AllOf(::testing::HasSubstr("[Strategy::distribute_dataset]"),
+                         ::testing::HasSubstr("scalar"), ::testing::HasSubstr("map after")));
+    EXPECT_EQ(error.location().line, line);
+  }
+}
+
 TEST(Reduce, MeanOfIntegersDoesNotWrap) {
   const auto strategy = mirrored(2);
   const auto big = strategy.run(
@@ -162,6 +254,70 @@ TEST(Reduce, MeanOfHalvesIsTakenInSinglePrecision) {
   const Tensor mean = strategy.reduce(ReduceOp::mean, tens, 0);
   EXPECT_EQ(mean.dtype(), DType::f16);
   EXPECT_EQ(mean.item<float>(), 10);
+}
+
+TEST(Reduce, MeanOfHalvesIsTakenInSinglePrecisionEverywhere) {
+  const auto strategy = mirrored(3);
+  const auto scope = strategy.scope();
+  Variable v(full({}, 0, DType::f16), {.synchronization = VariableSynchronization::on_read,
+                                       .aggregation = VariableAggregation::mean});
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const auto means = strategy.run([&] {
+      const Tensor own = full({2}, replica_index() == 1 ? 30000 : 60000, dtype);
+      if (dtype == DType::f16) v.assign(full({}, 60000, dtype));
+      return get_replica_context()->all_reduce(ReduceOp::mean, own);
+    });
+    for (const Tensor& mean : means) {
+      EXPECT_EQ(mean.dtype(), dtype);
+      const float exact = dtype == DType::f16 ? 49984 : 49920;  // 50000 is a tie, to even
+      EXPECT_THAT(cast(mean, DType::f32).to_vector<float>(), ::testing::Each(exact))
+          << name_of(dtype);
+    }
+  }
+  EXPECT_EQ(v.read().item<float>(), 60000);
+  EXPECT_EQ(strategy.reduce(ReduceOp::mean, v).item<float>(), 60000);
+}
+
+TEST(Reduce, TheMeanOfPlainIntegersIsRefused) {
+  for (const int count : {1, 2}) {
+    const auto strategy = mirrored(count);
+    const auto numbers = strategy.run([] { return replica_index() + 1; });
+    EXPECT_EQ(strategy.reduce(ReduceOp::sum, numbers), count == 1 ? 1 : 3);
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::mean, numbers); },
+                throws<InvalidArgument>("[Strategy::reduce]", "plain integer", "double"));
+    const auto mixed = strategy.run([] { return std::pair(Tensor(2), replica_index()); });
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::mean, mixed); }, throws<InvalidArgument>("leaf 1"));
+    const auto doubles = strategy.run([] { return replica_index() + 1.0; });
+    EXPECT_EQ(strategy.reduce(ReduceOp::mean, doubles), count == 1 ? 1 : 1.5);
+  }
+}
+
+TEST(Reduce, ErrorsNameTheVerbTheReplicaAndTheLine) {
+  const auto strategy = mirrored(2);
+  const auto refused = [&](const auto& values, std::optional<int> axis, const auto&... words) {
+    EXPECT_THAT(
+        [&] {
+          return axis ? strategy.reduce(ReduceOp::sum, values, *axis)
+                      : strategy.reduce(ReduceOp::sum, values);
+        },
+        throws<InvalidArgument>("[Strategy::reduce]", "misuse_test.cc:", words...));
+  };
+  refused(PerReplica<Tensor>({Tensor(1.0f), Tensor()}), {}, "replica 1", "undefined");
+  refused(PerReplica<Tensor>({Tensor(true), Tensor(false)}), {}, "bool", "cast");
+  refused(PerReplica<Tensor>({Tensor(1.0f), Tensor(1)}), {}, "f32[]", "i32[]", "one dtype");
+  refused(PerReplica<Tensor>({zeros({2, 3}), zeros({1, 4})}), 0, "beside axis 0", "[3]", "[4]");
+}
+
+TEST(Gather, ErrorsNameTheVerbTheReplicaAndTheLine) {
+  const auto strategy = mirrored(2);
+  const auto refused = [&](const PerReplica<Tensor>& values, const auto&... words) {
+    EXPECT_THAT([&] { strategy.gather(values); },
+                throws<InvalidArgument>("[Strategy::gather]", "misuse_test.cc:", words...));
+  };
+  refused(PerReplica<Tensor>({zeros({1}), Tensor()}), "undefined", "replica 1");
+  refused(PerReplica<Tensor>({zeros({1}), Tensor(1.0f)}), "rank >= 1", "replica 1");
+  refused(PerReplica<Tensor>({zeros({1, 2}), zeros({1, 3})}), "[1, 2]", "[1, 3]", "replica 1");
+  refused(PerReplica<Tensor>({zeros({1})}), "2 local replicas", "got 1");
 }
 
 TEST(Reduce, EachLeafHasItsOwnKind) {

@@ -88,6 +88,16 @@ TEST(UpdateValues, LosesNothingWhenALaterVariableIsRefused) {
   for (const Tensor& value : mirrored.local_values()) EXPECT_THAT(value, holds({1, 2}));
 }
 
+TEST(UpdateValues, RefusesAVariableListedTwice) {
+  const Variable v(vec({1, 2}), {.name = "v"}), w(vec({3, 4}));
+  EXPECT_THAT(([&] {
+                update_values<3>({v, w, v}, [](std::array<Tensor, 3>&) { FAIL() << "called"; });
+              }),
+              throws<InvalidArgument>("[update_values]", "'v'", "twice", "update_test.cc"));
+  EXPECT_THAT(v.read(), holds({1, 2}));
+  EXPECT_THAT(w.read(), holds({3, 4}));
+}
+
 TEST(UpdateValues, ReplicasUpdateTheirOwnComponentsInPlace) {
   const auto strategy = replicas(2);
   const auto scope = strategy.scope();

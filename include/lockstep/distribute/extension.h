@@ -29,7 +29,7 @@ class LOCKSTEP_EXPORT StrategyInterface : public ReplicaGroup {
   virtual void run(const std::function<void(int local_replica)>& replica_fn,
                    const std::optional<BatchRows>& rows) = 0;
   // The sum or mean over all replicas of all workers, given this process's components in replica
-  // order: same dtype and shape everywhere. Collective across workers.
+  // order: same dtype and shape everywhere, floating for the mean. Collective across workers.
   virtual Tensor reduce(ReduceOp op, std::span<const Tensor> components) = 0;
   // One line for logs: strategy, devices, communication.
   virtual std::string describe() const = 0;

@@ -32,9 +32,10 @@ struct ApplyOptions {
 // One step is: gradients of all replicas are summed, which is the commit point; then, unless a
 // replica voted to skip the step, they are clipped and every variable is updated once, alike on all
 // replicas. Nothing changes before the commit point, so a replica that fails leaves all weights as
-// they were. A variable that no replica used keeps its value and slots; where only some used it the
-// others contribute zero. As gradients are summed, losses are to be divided by the global batch
-// (nn::compute_average_loss).
+// they were. One that fails in the update itself (out of memory) leaves the step's variables, their
+// slots and the counts invalid on all replicas, see Variable. A variable that no replica used keeps
+// its value and slots; where only some used it the others contribute zero. As gradients are summed,
+// losses are to be divided by the global batch (nn::compute_average_loss).
 class LOCKSTEP_EXPORT Optimizer {
  public:
   virtual ~Optimizer();
@@ -108,8 +109,14 @@ class LOCKSTEP_EXPORT Optimizer {
                           SourceLocation at) const;
   static ReducedGradients committed(GradientReduction& reduction);
   // `commit` is the commit point: what it returns is the same on all replicas.
-  void step(const char* op, std::span<const Variable> variables,
+  void step(const char* op, ReplicaContext& replica, std::span<const Variable> variables,
             const std::function<ReducedGradients()>& commit, SourceLocation at);
+  using SlotLists = std::vector<std::span<const Variable>>;
+  void apply(std::span<const Variable> variables, const SlotLists& slots, ReducedGradients& reduced,
+             const Tensor& rate, const Tensor& number, SourceLocation at);
+  // The update broke off with the exception that is being handled.
+  void invalidate(ReplicaContext& replica, std::span<const Variable> variables,
+                  const SlotLists& slots) const;
   void check_used(const char* op, std::span<const Variable> variables,
                   std::span<const Tensor> gradients, SourceLocation at);
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -45,7 +46,8 @@ class LOCKSTEP_EXPORT GradientReduction {
 // A step function's view of its replica. The current one comes from get_replica_context(); with no
 // strategy there is a default context of one replica, so that a step function is an ordinary
 // function. Collectives must be called by every replica in the same order; results are equal on all
-// of them.
+// of them. A context serves the thread of its step function: elsewhere (a merge_call's function, a
+// thread that did not inherit it, after the step) collectives throw FailedPrecondition.
 class LOCKSTEP_EXPORT ReplicaContext {
  public:
   virtual ~ReplicaContext();
@@ -61,7 +63,8 @@ class LOCKSTEP_EXPORT ReplicaContext {
   }
 
   // Sum or mean of every replica's value; shapes and dtypes must agree. Differentiable: the
-  // gradient is all_reduce with the same op. Mean of integers throws InvalidArgument.
+  // gradient is all_reduce with the same op. Mean of integers throws InvalidArgument. Sums of
+  // 16-bit values are rounded at every addition, means are taken in f32 and rounded once.
   virtual Tensor all_reduce(ReduceOp op, const Tensor& value,
                             SourceLocation at = SourceLocation::current()) = 0;
   // All leaves of a nest; numbers are reduced in their own type.
@@ -96,9 +99,17 @@ class LOCKSTEP_EXPORT ReplicaContext {
       std::span<const Variable> variables, SourceLocation at) = 0;
 
   // Waits for every local replica, then runs `merge` once, in cross-replica context, on replica 0's
-  // thread with recording suspended, and returns on all. Called by every replica.
+  // thread with recording suspended, and returns on all. Called by every replica. The function has
+  // left the replica: collectives of a context that it captured throw FailedPrecondition.
   virtual void merge_call(const std::function<void()>& merge,
                           SourceLocation at = SourceLocation::current()) = 0;
+
+  // For optimizers: an update of these variables broke off on this replica, for this reason, so
+  // that replicas may differ. They become invalid (Variable::invalidate) once the step is over.
+  virtual void invalidate(std::span<const Variable> variables, const std::string& reason) = 0;
+
+  // Hands the context on to a thread that the step function starts; in replica/context.h.
+  class Inherit;
 };
 
 }  // namespace lockstep

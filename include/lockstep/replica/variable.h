@@ -17,6 +17,10 @@
 namespace lockstep {
 
 class ReplicaGroup;
+class Variable;
+template <std::size_t n, class F>
+void update_values(const std::array<Variable, n>& variables, F&& f,
+                   SourceLocation at = SourceLocation::current());
 
 // When the components of a variable are brought together: at every assignment in a replica
 // (on_write), or when it is read outside replicas (on_read). `automatic` is on_write.
@@ -45,6 +49,10 @@ struct VariableOptions {
 //   read in a replica        own component
 //   read outside             on_write: component 0; on_read: combined over all replicas, which is
 //                            a collective across workers; aggregation none throws InvalidArgument.
+//
+// An update that broke off on one replica leaves the variables it concerned invalid: reading them,
+// or changing what they hold, throws FailedPrecondition with the reason until assign outside
+// replicas, or set_local_value of every component, gives them a value again.
 //
 // Reading or assigning from a thread that is in no replica while a run is active throws
 // FailedPrecondition, as does use under another strategy.
@@ -80,13 +88,19 @@ class LOCKSTEP_EXPORT Variable {
   Tensor assign_add(const Tensor& value, SourceLocation at = SourceLocation::current());
   Tensor assign_sub(const Tensor& value, SourceLocation at = SourceLocation::current());
 
-  // This process's components in replica order, whatever the context; not while a run is active.
+  // This process's components in replica order, whatever the context, of an invalid variable, too;
+  // not while a run is active.
   std::vector<Tensor> local_values(SourceLocation at = SourceLocation::current()) const;
   // Replaces component `local_replica` only; for restoring and for tests.
   void set_local_value(std::size_t local_replica, const Tensor& value);
+  // All components may be wrong from now on, for this reason. Between runs; in a step function it
+  // is ReplicaContext::invalidate.
+  void invalidate(const std::string& reason);
+  bool valid() const;
 
   // The group whose replicas the components belong to; null for a variable made outside any scope.
   const std::shared_ptr<ReplicaGroup>& group() const;
+  // A visitor that only reads an invalid variable gets FailedPrecondition after its visit.
   void visit_state(StateVisitor& visitor);
 
   // The same variable, not an equal value.
@@ -97,7 +111,8 @@ class LOCKSTEP_EXPORT Variable {
  private:
   explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
   template <std::size_t n, class F>
-  friend void update_values(const std::array<Variable, n>& variables, F&& f);
+  friend void update_values(const std::array<Variable, n>& variables, F&& f, SourceLocation at);
+  static void require_distinct(std::span<const Variable> variables, SourceLocation at);
   Tensor take(SourceLocation at) const;
   void put(Tensor value) const;
 
@@ -108,8 +123,10 @@ class LOCKSTEP_EXPORT Variable {
 // this replica's components (component 0 outside replicas: all are updated alike only in a replica)
 // as std::array<Tensor, n>& that it may move from, and leaves the new values there. When f throws,
 // what it left is put back, so an f that moves a value only into ops that succeed loses nothing.
+// Throws InvalidArgument for a variable that is listed twice.
 template <std::size_t n, class F>
-void update_values(const std::array<Variable, n>& variables, F&& f) {
+void update_values(const std::array<Variable, n>& variables, F&& f, SourceLocation at) {
+  Variable::require_distinct(variables, at);
   std::array<Tensor, n> values;
   struct PutBack {
     const std::array<Variable, n>& variables;
@@ -118,7 +135,7 @@ void update_values(const std::array<Variable, n>& variables, F&& f) {
       for (std::size_t i = 0; i < n; ++i) variables[i].put(std::move(values[i]));
     }
   } put_back{variables, values};
-  for (std::size_t i = 0; i < n; ++i) values[i] = variables[i].take(SourceLocation{});
+  for (std::size_t i = 0; i < n; ++i) values[i] = variables[i].take(at);
   f(values);
 }
 
