@@ -136,9 +136,15 @@ void check_labels(const char* op, const Tensor& labels, const Tensor& logits, So
   }
 }
 
-// Losses, and for the gradient the softmax of the logits, in the type computed in.
+// What the gradient needs of the softmax of the logits, in the type computed in: exps[r, i]
+// scale[r]. Left undivided, since the gradient multiplies each row by a number anyway.
+struct Undivided {
+  Tensor exps, scale;
+};
+
 struct Losses {
-  Tensor loss, probabilities;
+  Tensor loss;
+  Undivided softmax;
 };
 
 // `labels` hold a class for each row, or where `dense` a weight for each class.
@@ -153,17 +159,19 @@ Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool d
   const DType dtype = logits.dtype();
   const Rows size = rows_of(logits);
   Losses result{make_result(device, dtype, logits.shape().without_axis(-1)), {}};
+  const std::size_t column = static_cast<std::size_t>(size.rows) * size_of(dtype);
   if (keep)
-    result.probabilities = Tensor(Buffer::allocate(device, logits.bytes()), dtype, logits.shape());
-  const Buffer scratch =
-      Buffer::allocate(device, 2 * static_cast<std::size_t>(size.rows) * size_of(dtype));
+    result.softmax = {Tensor(Buffer::allocate(device, logits.bytes()), dtype, logits.shape()),
+                      Tensor(Buffer::allocate(device, column), dtype, Shape{size.rows})};
+  const Buffer scratch = Buffer::allocate(device, 2 * column);
   visit_real(dtype, [&]<class T>(T t) {
     T* max = static_cast<T*>(scratch.data());
     T* log_sum = max + size.rows;
     T* loss = write<T>(result.loss);
     const T* x = read<T>(logits);
     kernel_of(t).log_sums(x, size.rows, size.classes, max, log_sum,
-                          keep ? write<T>(result.probabilities) : nullptr);
+                          keep ? write<T>(result.softmax.exps) : nullptr,
+                          keep ? write<T>(result.softmax.scale) : nullptr);
     if (dense)
       kernel_of(t).cross_entropy(read<T>(labels), x, max, log_sum, size.rows, size.classes, loss);
     else
@@ -174,16 +182,15 @@ Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool d
 }
 
 Tensor fused_gradient(const char* op, const Tensor& d, const Tensor& labels,
-                      const Tensor& probabilities, bool dense) {
+                      const Undivided& softmax, bool dense) {
   if (is_half(d.dtype()))
-    return cast(
-        fused_gradient(op, widened(d), dense ? widened(labels) : labels, probabilities, dense),
-        d.dtype());
-  const Rows size = rows_of(probabilities);
-  Tensor dx =
-      make_result(common_device(op, {&d, &probabilities}, {}), d.dtype(), probabilities.shape());
+    return cast(fused_gradient(op, widened(d), dense ? widened(labels) : labels, softmax, dense),
+                d.dtype());
+  const auto& [exps, scale] = softmax;
+  const Rows size = rows_of(exps);
+  Tensor dx = make_result(common_device(op, {&d, &exps}, {}), d.dtype(), exps.shape());
   visit_real(d.dtype(), [&]<class T>(T t) {
-    kernel_of(t).cross_entropy_gradient(read<T>(d), read<T>(probabilities),
+    kernel_of(t).cross_entropy_gradient(read<T>(d), read<T>(exps), read<T>(scale),
                                         dense ? read<T>(labels) : nullptr, size.rows, size.classes,
                                         write<T>(dx));
     if (!dense)
@@ -225,16 +232,16 @@ Tensor sparse_softmax_cross_entropy(const Tensor& labels, const Tensor& logits, 
   check_logits(kOp, labels, logits, at);
   common_device(kOp, {&labels, &logits}, at);
   check_labels(kOp, labels, logits, at);
-  const auto [loss, probabilities] = losses(kOp, labels, logits, false, recording({&logits}));
-  record(kOp, {&labels, &logits}, loss,
-         [labels, logits, probabilities](const Tensor& d, GradientSink& sink) {
+  const Losses result = losses(kOp, labels, logits, false, recording({&logits}));
+  record(kOp, {&labels, &logits}, result.loss,
+         [labels, logits, softmax = result.softmax](const Tensor& d, GradientSink& sink) {
            if (!sink.wants(1)) return;
            if (recording({&d, &logits}))
              put_recorded_gradient(1, d, one_hot(labels, logits), logits, sink);
            else
-             sink.put(1, [&] { return fused_gradient(kOp, d, labels, probabilities, false); });
+             sink.put(1, [&] { return fused_gradient(kOp, d, labels, softmax, false); });
          });
-  return loss;
+  return result.loss;
 }
 
 Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceLocation at) {
@@ -244,22 +251,21 @@ Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceL
   require(labels.shape() == logits.shape(), at, kOp, "expected labels of the logits' shape, got ",
           labels.shape(), " and ", logits.shape());
   common_device(kOp, {&labels, &logits}, at);
-  const auto [loss, probabilities] =
-      losses(kOp, labels, logits, true, recording({&labels, &logits}));
-  record(kOp, {&labels, &logits}, loss,
-         [labels, logits, probabilities](const Tensor& d, GradientSink& sink) {
+  const Losses result = losses(kOp, labels, logits, true, recording({&labels, &logits}));
+  record(kOp, {&labels, &logits}, result.loss,
+         [labels, logits, softmax = result.softmax](const Tensor& d, GradientSink& sink) {
            if (sink.wants(1)) {
              if (recording({&d, &labels, &logits}))
                put_recorded_gradient(1, d, labels, logits, sink);
              else
-               sink.put(1, [&] { return fused_gradient(kOp, d, labels, probabilities, true); });
+               sink.put(1, [&] { return fused_gradient(kOp, d, labels, softmax, true); });
            }
            if (sink.wants(0)) {
              const Tensor part = -log_softmax(logits);
              sink.put(0, [&] { return reshape(d, d.shape().with_axis(d.rank())) * part; });
            }
          });
-  return loss;
+  return result.loss;
 }
 
 }  // namespace lockstep

@@ -110,18 +110,17 @@ T sum_of_exp(const T* x, std::int64_t n, T max) {
 
 // ---- along contiguous rows
 
+// y = exp(x - max); gives the sum of y.
 template <class T>
-void softmax_row(const T* x, std::int64_t n, T max, T* __restrict y, T& sum) {
+T exp_row(const T* x, std::int64_t n, T max, T* __restrict y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = exp_below(x[i] - max);
-  sum = reduce_row<Plus>(y, n);
-  const T scale = T(1) / sum;
-  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
+  return reduce_row<Plus>(y, n);
 }
 
 template <class T>
-void softmax_row(const T* x, std::int64_t n, T* y) {
-  T sum;
-  softmax_row(x, n, reduce_row<Larger>(x, n), y, sum);
+void softmax_row(const T* x, std::int64_t n, T* __restrict y) {
+  const T scale = T(1) / exp_row(x, n, reduce_row<Larger>(x, n), y);
+  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
 template <class T>
@@ -263,34 +262,33 @@ void log_softmax_gradient(const SoftmaxExtents& e, const T* dy, const T* y, T* d
 }
 
 template <class T>
-void log_sums(const T* x, std::int64_t rows, std::int64_t n, T* max, T* log_sum, T* y) {
+void log_sums(const T* x, std::int64_t rows, std::int64_t n, T* max, T* log_sum, T* y, T* scale) {
   for (std::int64_t r = 0; r < rows; ++r, x += n) {
     max[r] = reduce_row<Larger>(x, n);
-    T sum;
-    if (y)
-      softmax_row(x, n, max[r], y + r * n, sum);
-    else
-      sum = sum_of_exp(x, n, max[r]);
+    const T sum = y ? exp_row(x, n, max[r], y + r * n) : sum_of_exp(x, n, max[r]);
+    if (y) scale[r] = T(1) / sum;
     log_sum[r] = math::log(sum);
   }
 }
 
 template <class T>
-void cross_entropy_gradient_row(T d, const T* y, const T* labels, std::int64_t n,
+void cross_entropy_gradient_row(T d, const T* y, T scale, const T* labels, std::int64_t n,
                                 T* __restrict dx) {
   if (!labels) {
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = d * y[i];
+    const T factor = d * scale;
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = factor * y[i];
     return;
   }
-  const T total = sum_of<T>(n, [=](std::int64_t i) { return labels[i]; });
+  const T total = scale * sum_of<T>(n, [=](std::int64_t i) { return labels[i]; });
   for (std::int64_t i = 0; i < n; ++i) dx[i] = d * (total * y[i] - labels[i]);
 }
 
 template <class T>
-void cross_entropy_gradient(const T* d, const T* y, const T* labels, std::int64_t rows,
-                            std::int64_t n, T* dx) {
+void cross_entropy_gradient(const T* d, const T* y, const T* scale, const T* labels,
+                            std::int64_t rows, std::int64_t n, T* dx) {
   for (std::int64_t r = 0; r < rows; ++r)
-    cross_entropy_gradient_row(d[r], y + r * n, labels ? labels + r * n : nullptr, n, dx + r * n);
+    cross_entropy_gradient_row(d[r], y + r * n, scale[r], labels ? labels + r * n : nullptr, n,
+                               dx + r * n);
 }
 
 template <class T>

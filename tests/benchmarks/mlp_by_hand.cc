@@ -99,9 +99,10 @@ class Mlp {
   float cross_entropy() {
     const auto& kernel = ls::softmax_kernels().f32;
     const float* logits = third_.y.data();
-    kernel.log_sums(logits, kRows, kClasses, max_.data(), log_sum_.data(), softmax_.data());
-    kernel.cross_entropy_gradient(scale_.data(), softmax_.data(), nullptr, kRows, kClasses,
-                                  third_.dy.data());
+    kernel.log_sums(logits, kRows, kClasses, max_.data(), log_sum_.data(), softmax_.data(),
+                    inverse_.data());
+    kernel.cross_entropy_gradient(scale_.data(), softmax_.data(), inverse_.data(), nullptr, kRows,
+                                  kClasses, third_.dy.data());
     const auto labels = labels_.data<std::int64_t>();
     float loss = 0;
     for (std::int64_t row = 0; row < kRows; ++row) {
@@ -116,7 +117,7 @@ class Mlp {
   const ls::Tensor labels_ = benchmark::random_labels(kRows, kClasses, 1);
   const Layer first_{784, 512, true, 2}, second_{512, 512, true, 3},
       third_{512, kClasses, false, 4};
-  const Floats max_{kRows}, log_sum_{kRows}, softmax_{kRows * kClasses};
+  const Floats max_{kRows}, log_sum_{kRows}, inverse_{kRows}, softmax_{kRows * kClasses};
   const Floats scale_{ls::full({kRows}, 1.0 / kRows)};
 };
 
