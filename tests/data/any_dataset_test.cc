@@ -158,7 +158,7 @@ TEST(Deal, OfUnbatchedElementsSaysToBatch) {
   const auto part = [](std::int64_t rows) { return RowRange{0, rows}; };
   AnyIterator iterator = range(4).map(same).erased().deal(part).iterator();
   EXPECT_THAT([&] { iterator.next(); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("batch the dataset first")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("call batch(global_batch_size)")));
 }
 
 }  // namespace
