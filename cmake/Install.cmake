@@ -19,7 +19,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfigVersion.cmake
         DESTINATION ${package_dir})
 if(NOT BUILD_SHARED_LIBS)
-  install(FILES cmake/FindoneDNN.cmake DESTINATION ${package_dir})
+  install(FILES cmake/FindoneDNN.cmake cmake/FindgRPCpp.cmake DESTINATION ${package_dir})
 endif()
 
 # A static library leaves its private libraries to be linked by the user.
@@ -29,6 +29,9 @@ else()
   set(pc_libs "-lspdlog -lfmt -lz -lgomp -pthread")
   if(LOCKSTEP_WITH_ONEDNN)
     string(PREPEND pc_libs "-ldnnl ")
+  endif()
+  if(LOCKSTEP_WITH_GRPC)
+    string(PREPEND pc_libs "-lgrpc++ -lgrpc -lgpr ")
   endif()
 endif()
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

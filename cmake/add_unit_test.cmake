@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests are one binary and one ctest entry per folder of tests/: few links, few processes.
 #
-#   add_unit_tests_of_folder()            all *_test.cc of the calling folder, as <folder>_tests
+#   add_unit_tests_of_folder([EXCLUDE <regex>])
+#                                         all *_test.cc of the calling folder, as <folder>_tests
 #   add_unit_test(<file> [LABEL <label>]) a binary of its own, for a test that needs a fresh process
 #
 # Tests may include src/ and use GoogleMock. tests/support/*.cc is linked into all of them.
@@ -75,6 +76,10 @@ function(add_unit_tests_of_folder)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   list(FILTER sources EXCLUDE REGEX "_process_test\\.cc$")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "EXCLUDE" "")
+  if(arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${arg_EXCLUDE}")
+  endif()
   if(sources)
     lockstep_add_test_binary(${folder}_tests ${folder} ${sources})
   endif()

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source cmake/apt_install.sh
 apt_install cmake ninja-build g++ libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev \
-  nlohmann-json3-dev zlib1g-dev
+  nlohmann-json3-dev zlib1g-dev libgrpc++-dev
 
 tree=build/quickstart
 if [[ ! -e $tree/build.ninja ]]; then

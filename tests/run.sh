@@ -18,7 +18,7 @@ esac
 
 packages=(cmake ninja-build g++ ccache python3 pkg-config binutils
           libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
-          libgtest-dev libgmock-dev libbenchmark-dev)
+          libgrpc++-dev openssl libgtest-dev libgmock-dev libbenchmark-dev)
 ((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap)
 apt_install "${packages[@]}" || exit 1
 

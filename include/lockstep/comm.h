@@ -18,7 +18,9 @@
 //     their ranks alone: not on timing, topology, buffer sizes, or the CPU's instruction set.
 //
 // The layer knows neither tensors nor variables nor the cluster. Implementations differ in what lies
-// between the ranks; InProcessGroup (threads of one process) is the reference to read:
+// between the ranks: GrpcGroup's ranks are processes (src/comm/grpc/: wire -> links -> board, and
+// transfer.h for what is sent where); HierarchicalGroup puts the ranks of a process on top of another
+// group; InProcessGroup (threads of one process) is the reference to read:
 //   src/comm/in_process_board.cc   how ranks meet and wait
 //   src/comm/collective_work.cc    how a collective is cut into pieces that any rank may do
 //   src/comm/tree_sum.cc           how the sum is taken
@@ -28,5 +30,7 @@
 #include <lockstep/comm/bucket.h>
 #include <lockstep/comm/collective_key.h>
 #include <lockstep/comm/communicator.h>
+#include <lockstep/comm/grpc.h>
+#include <lockstep/comm/hierarchical.h>
 #include <lockstep/comm/in_process.h>
 #include <lockstep/comm/pending.h>

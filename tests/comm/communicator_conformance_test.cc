@@ -7,12 +7,13 @@
 #include <numeric>
 #include <thread>
 
+#include "comm/hierarchical_world.h"
 #include "comm/in_process_world.h"
 #include "comm/tree_reference.h"
 
 namespace lockstep::testing {
 
-INSTANTIATE_TEST_SUITE_P(Communicators, CommunicatorConformance, ::testing::Values(in_process()),
+INSTANTIATE_TEST_SUITE_P(Communicators, CommunicatorConformance, ::testing::Values(in_process(), hierarchical()),
                          [](const auto& info) { return info.param.name; });
 
 std::string Outcome::text() const {
