@@ -5,6 +5,7 @@
 // essay on its layer.
 #include <lockstep/autodiff.h>
 #include <lockstep/base.h>
+#include <lockstep/cluster.h>
 #include <lockstep/comm.h>
 #include <lockstep/data.h>
 #include <lockstep/device.h>
