@@ -25,6 +25,14 @@ install_moved() {
   fi
 }
 
+# The installed launcher, which a tree without examples does not have.
+launch() {
+  grep -q '^LOCKSTEP_BUILD_EXAMPLES:BOOL=ON' "$1/CMakeCache.txt" || return 0
+  local out
+  out=$("$prefix/bin/lockstep-run" -n 2 -- sh -c 'echo $TF_CONFIG')
+  grep -q '^\[worker 1\] .*"index":1' <<<"$out" || { echo "lockstep-run says: $out"; return 1; }
+}
+
 consume_by_cmake() {
   local compiler=$1 build_type=$2
   local build=$scratch/consumer-$compiler-$build_type
@@ -47,6 +55,7 @@ consume_by_pkg_config() {
 if [[ ${1-} == --all ]]; then
   for tree in "$root/build" "$root/build/shared"; do
     install_moved "$tree"
+    launch "$tree"
     for compiler in g++ clang++-16; do
       for build_type in Debug Release; do
         echo "--- $(basename "$tree"), $compiler, $build_type"
@@ -59,6 +68,7 @@ if [[ ${1-} == --all ]]; then
 else
   compiler=${2:-g++}
   install_moved "$1"
+  launch "$1"
   consume_by_cmake "$compiler" "${3:-Release}"
   consume_by_pkg_config "$compiler"
 fi
