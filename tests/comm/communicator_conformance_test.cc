@@ -13,7 +13,8 @@
 
 namespace lockstep::testing {
 
-INSTANTIATE_TEST_SUITE_P(Communicators, CommunicatorConformance, ::testing::Values(in_process(), hierarchical()),
+INSTANTIATE_TEST_SUITE_P(Communicators, CommunicatorConformance,
+                         ::testing::Values(in_process(), hierarchical()),
                          [](const auto& info) { return info.param.name; });
 
 std::string Outcome::text() const {
@@ -92,6 +93,33 @@ TEST_P(CommunicatorConformance, AllReduceOfALargeBuffer) {
     comm.all_reduce({.name = "large"}, ReduceOp::sum, in(mine), out(mine)).wait();
     expect_bits(mine, expected, comm.rank());
   }));
+}
+
+// More than any implementation moves in one piece.
+TEST_P(CommunicatorConformance, LargeBuffersOfEveryKind) {
+  constexpr std::int64_t kCount = 70'001;
+  for (const int size : {2, 4, 5, 8}) {
+    const std::vector<float> sum = reference_sum<float>(size, kCount * size);
+    std::vector<std::vector<float>> inputs;
+    std::vector<float> gathered;
+    for (int rank = 0; rank < size; ++rank) {
+      inputs.push_back(random_values<float>(rank, kCount * size));
+      gathered.insert(gathered.end(), inputs.back().begin(), inputs.back().begin() + kCount);
+    }
+    expect_all_ok(make_world(size)->run([&](Communicator& comm) {
+      const std::vector<float>& mine = inputs[static_cast<std::size_t>(comm.rank())];
+      std::vector<float> part(static_cast<std::size_t>(kCount)), all(mine.size());
+      comm.reduce_scatter({.sequence = 0}, ReduceOp::sum, in(mine), out(part)).wait();
+      expect_bits(part, part_of(sum, comm.rank() * kCount, kCount), comm.rank());
+      comm.all_reduce({.sequence = 1}, ReduceOp::sum, in(mine), out(all)).wait();
+      expect_bits(all, sum, comm.rank());
+      part = part_of(mine, 0, kCount);
+      comm.all_gather({.sequence = 2}, in(part), out(all)).wait();
+      expect_bits(all, gathered, comm.rank());
+      comm.broadcast({.sequence = 3}, size - 1, out(part)).wait();
+      expect_bits(part, part_of(inputs.back(), 0, kCount), comm.rank());
+    }));
+  }
 }
 
 TEST_P(CommunicatorConformance, AllRanksMayShareOneOutput) {

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// Inputs up to here travel with `enter`.
-constexpr std::size_t kSmall = std::size_t{32} << 10;
+// Inputs travel with `enter` up to a size at which a rank receives so much from all others.
+constexpr std::size_t kSmallFromAll = std::size_t{256} << 10;
 // Bytes of a data frame: small enough for steps to overlap, large enough for the wire.
 constexpr std::int64_t kMinChunk = std::int64_t{128} << 10;
 constexpr std::int64_t kMaxChunk = std::int64_t{1} << 20;
@@ -74,7 +74,9 @@ void Transfer::open_inboxes() {
   missing_ = call_.kind == CollectiveKind::all_reduce ? call_.count : block;
 }
 
-bool Transfer::is_small(std::int64_t elements) const { return bytes(elements) <= kSmall; }
+bool Transfer::is_small(std::int64_t elements) const {
+  return bytes(elements) * static_cast<std::size_t>(size_) <= kSmallFromAll;
+}
 
 bool Transfer::reduces() const {
   return call_.kind == CollectiveKind::all_reduce || call_.kind == CollectiveKind::reduce_scatter;
