@@ -3,10 +3,12 @@
 
 #include <lockstep/base/check.h>
 #include <lockstep/replica/context.h>
+#include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/rows.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace lockstep::detail {
@@ -17,6 +19,20 @@ RowRange rows_of_process(std::int64_t rows, int num_replicas, int num_local, int
   const RowRange first = rows_of_part(rows, num_replicas, rank * num_local);
   const RowRange last = rows_of_part(rows, num_replicas, rank * num_local + num_local - 1);
   return {first.begin, last.end};
+}
+
+// Leaves of zero rows, followed by the count of rows; nothing where a spec leaves other dims open.
+std::optional<data::Leaves> without_rows(const data::ElementSpec& spec) {
+  data::Leaves leaves;
+  for (std::size_t i = 0; i + 1 < spec.size(); ++i) {
+    std::vector<std::int64_t> dims = spec[i].dims;
+    if (dims.empty()) return std::nullopt;
+    dims[0] = 0;
+    if (std::count(dims.begin(), dims.end(), -1)) return std::nullopt;
+    leaves.push_back(zeros(Shape(dims), spec[i].dtype));
+  }
+  leaves.emplace_back(std::int64_t{0});
+  return leaves;
 }
 
 int num_local(const StrategyInterface& strategy) {
@@ -44,8 +60,30 @@ std::string AnyDistributedDataset::describe() const {
 }
 
 AnyDistributedIterator::AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy,
-                                               data::AnyIterator batches)
-    : strategy_(std::move(strategy)), batches_(std::move(batches)) {}
+                                               data::AnyIterator batches,
+                                               const std::optional<data::ElementSpec>& spec)
+    : strategy_(std::move(strategy)),
+      batches_(std::move(batches)),
+      no_rows_(spec ? without_rows(*spec) : std::nullopt) {}
+
+// The rows of all workers in this step, of which `own` holds some; nothing when no worker has any
+// more.
+std::optional<std::int64_t> AnyDistributedIterator::agree_on_rows(
+    const std::optional<data::Leaves>& own) const {
+  WorkerGroup& workers = strategy_->workers();
+  if (workers.size() == 1)
+    return own ? std::optional(own->back().item<std::int64_t>()) : std::nullopt;
+  const std::int64_t rows = own ? (*own)[0].dim(0) : -1;  // -1: ended
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&rows);
+  std::optional<std::int64_t> total;
+  for (const auto& part :
+       workers.all_gather("rows of the next batch", {bytes, bytes + sizeof rows})) {
+    std::int64_t of_worker;
+    std::memcpy(&of_worker, part.data(), sizeof of_worker);
+    if (of_worker >= 0) total = total.value_or(0) + of_worker;
+  }
+  return total;
+}
 
 std::optional<DealtBatch> AnyDistributedIterator::next() {
   if (has_strategy() && !in_cross_replica_context())
@@ -56,23 +94,40 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
   using Clock = telemetry::PhaseTimes::Clock;
   const Clock::time_point start = Clock::now();
   std::optional<data::Leaves> own = batches_.next();
+  const std::optional<std::int64_t> all_rows = agree_on_rows(own);
   strategy_->count_input_time(Clock::now() - start);
-  if (!own) return std::nullopt;
+  if (!all_rows) return std::nullopt;
+  if (!own) own = require_no_rows();
   DealtBatch batch;
-  batch.rows.global = own->back().item<std::int64_t>();
+  batch.rows.global = *all_rows;
+  // What this worker knows of the batch tells how its own rows are dealt.
+  const std::int64_t known_rows = own->back().item<std::int64_t>();
   own->pop_back();
   const int local = num_local(*strategy_), replicas = strategy_->num_replicas_in_sync();
   const int first_replica = strategy_->workers().rank() * local;
   const std::int64_t first_row =
-      rows_of_process(batch.rows.global, replicas, local, strategy_->workers().rank()).begin;
+      rows_of_process(known_rows, replicas, local, strategy_->workers().rank()).begin;
   for (int i = 0; i < local; ++i) {
-    RowRange part = rows_of_part(batch.rows.global, replicas, first_replica + i);
+    RowRange part = rows_of_part(known_rows, replicas, first_replica + i);
     part = {part.begin - first_row, part.end - first_row};
     batch.rows.local.push_back(part.size());
     std::vector<Tensor>& leaves = batch.leaves.emplace_back();
     for (const Tensor& leaf : *own) leaves.push_back(slice_rows(leaf, part));
   }
+  if (!no_rows_ && strategy_->workers().size() > 1) {
+    no_rows_ = *own;
+    for (Tensor& leaf : *no_rows_) leaf = zeros(leaf.shape().with_dim(0, 0), leaf.dtype());
+    no_rows_->emplace_back(std::int64_t{0});
+  }
   return batch;
+}
+
+const data::Leaves& AnyDistributedIterator::require_no_rows() const {
+  require(
+      no_rows_.has_value(), SourceLocation{}, "DistributedIterator::next",
+      "this worker's data is empty, other workers' is not, and what its batches would look like "
+      "is not known; give every worker at least one batch");
+  return *no_rows_;
 }
 
 }  // namespace lockstep::detail

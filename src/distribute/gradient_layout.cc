@@ -16,12 +16,13 @@ std::int64_t aligned(std::int64_t elements, DType dtype) {
 }  // namespace
 
 GradientLayout::GradientLayout(std::span<const Variable> variables,
-                               std::span<const std::size_t> order, std::int64_t bytes_per_pack)
+                               std::span<const std::int64_t> order, std::int64_t bytes_per_pack)
     : slots(variables.size()) {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     std::vector<std::size_t> members;
-    for (const std::size_t i : order)
-      if (variables[i].dtype() == dtype) members.push_back(i);
+    for (const std::int64_t i : order)
+      if (variables[static_cast<std::size_t>(i)].dtype() == dtype)
+        members.push_back(static_cast<std::size_t>(i));
     if (members.empty()) continue;
     Arena arena{.dtype = dtype};
     std::vector<std::int64_t> bytes;

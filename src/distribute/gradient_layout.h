@@ -35,7 +35,7 @@ struct GradientLayout {
 
   // Gradients stand in the order in which they become ready, given as a permutation of the
   // variables' indices.
-  GradientLayout(std::span<const Variable> variables, std::span<const std::size_t> order,
+  GradientLayout(std::span<const Variable> variables, std::span<const std::int64_t> order,
                  std::int64_t bytes_per_pack);
 };
 

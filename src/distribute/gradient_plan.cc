@@ -26,8 +26,8 @@ GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const 
                    (variables.empty() ? std::string() : variables[0].name()) + "'"),
       local_(devices.size()),
       occasions_(devices.size()) {
-  std::vector<std::size_t> last_first(variables.size());
-  std::iota(last_first.rbegin(), last_first.rend(), std::size_t{0});
+  std::vector<std::int64_t> last_first(variables.size());
+  std::iota(last_first.rbegin(), last_first.rend(), std::int64_t{0});
   layout_ = std::make_shared<const GradientLayout>(variables, last_first, bytes_per_pack_);
 }
 
@@ -55,13 +55,17 @@ GradientPlan::Memory GradientPlan::memory_for(int replica, Occasion occasion) {
   {
     const std::lock_guard lock(mutex_);
     if (occasion != current_) {
-      if (next_layout_) layout_ = std::exchange(next_layout_, nullptr);
+      if (next_layout_) {
+        layout_ = std::exchange(next_layout_, nullptr);
+        guessed_ = false;
+      }
       const std::size_t next = (turn_ + 1) % kShared;
       make_usable(shared_[next], *layout_, devices_[0]);
       turn_ = next;
       current_ = occasion;
     }
     memory.layout = layout_;
+    memory.guessed = guessed_;
     memory.shared = shared_[turn_];
   }
   make_usable(local_[index], *memory.layout, devices_[index]);
@@ -69,21 +73,19 @@ GradientPlan::Memory GradientPlan::memory_for(int replica, Occasion occasion) {
   return memory;
 }
 
-bool GradientPlan::wants_order() const {
-  const std::lock_guard lock(mutex_);
-  return !ordered_;
-}
-
 void GradientPlan::set_order(std::span<const Variable> variables,
-                             std::span<const std::size_t> order) {
-  auto layout = std::make_shared<const GradientLayout>(variables, order, bytes_per_pack_);
+                             std::span<const std::int64_t> order) {
   const std::lock_guard lock(mutex_);
-  next_layout_ = std::move(layout);
-  ordered_ = true;
+  if (!guessed_ || next_layout_) return;
+  next_layout_ = std::make_shared<const GradientLayout>(variables, order, bytes_per_pack_);
 }
 
 std::int64_t GradientPlan::sequence(std::size_t bucket) const {
   return id_ * kMaxBuckets + static_cast<std::int64_t>(bucket);
+}
+
+std::int64_t GradientPlan::order_sequence() const {
+  return sequence(static_cast<std::size_t>(kMaxBuckets - 1));
 }
 
 void GradientPlan::release_if_unused(std::uint64_t since) {

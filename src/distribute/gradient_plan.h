@@ -42,20 +42,22 @@ class GradientPlan {
   struct Memory {
     Layout layout;
     std::vector<Buffer> local, shared;
+    // The layout is a guess: replica 0's order is wanted.
+    bool guessed = false;
   };
   Memory memory_for(int replica, Occasion occasion);
 
-  // The order in which gradients became ready, a permutation of indices, for occasions to come. Of
-  // replica 0, before its commit, so that no other replica can have begun the next reduction; some
-  // may still have to begin this one.
-  bool wants_order() const;
-  void set_order(std::span<const Variable> variables, std::span<const std::size_t> order);
+  // The order in which gradients became ready on global replica 0, a permutation of indices, for
+  // occasions to come. Told by every local replica before it ends this reduction, so that none can
+  // begin the next one without it; the first counts.
+  void set_order(std::span<const Variable> variables, std::span<const std::int64_t> order);
 
   // What the commit points of this plan are called, so that replicas that reduce different lists of
   // variables are found out. Lives as long as the plan.
   std::string_view commit_name() const { return commit_name_; }
-  // The collective's sequence number of a bucket in the gradients channel.
+  // The collective's sequence number of a bucket in the gradients channel, and of the order.
   std::int64_t sequence(std::size_t bucket) const;
+  std::int64_t order_sequence() const;
 
   // Gives the memory back if no reduction took place since run `since`. Between runs.
   void release_if_unused(std::uint64_t since);
@@ -76,7 +78,7 @@ class GradientPlan {
   mutable std::mutex mutex_;                // of what follows
   Layout layout_;                           // of the current occasion
   Layout next_layout_;                      // from the next one on; null: the same
-  bool ordered_ = false;
+  bool guessed_ = true;                     // layout_ is
   std::vector<Buffer> shared_[kShared];
   Occasion current_;
   std::size_t turn_ = 0;

@@ -18,16 +18,16 @@ std::byte* at_element(const Buffer& arena, std::int64_t offset, DType dtype) {
 }  // namespace
 
 ArenaReduction::ArenaReduction(GradientPlan& plan, ExpectedGradients expected,
-                               Communicator& communicator, Baton* baton, std::uint64_t run,
-                               CollectiveKey commit, Tensor& votes)
+                               Communicator& communicator, int local_replica, Baton* baton,
+                               std::uint64_t run, CollectiveKey commit, Tensor& votes)
     : plan_(plan),
       expected_(std::move(expected)),
       communicator_(communicator),
+      local_replica_(local_replica),
       baton_(baton),
       commit_(commit),
       votes_(votes),
-      memory_(plan.memory_for(communicator.rank(), plan.next_occasion(communicator.rank(), run))),
-      note_order_(communicator.rank() == 0 && plan.wants_order()),
+      memory_(plan.memory_for(local_replica, plan.next_occasion(local_replica, run))),
       verdict_(expected_.size() + 1),
       agreed_(expected_.size() + 1) {
   for (const auto& bucket : memory_.layout->buckets) missing_.push_back(bucket.num_variables);
@@ -58,7 +58,7 @@ void ArenaReduction::ready(std::size_t index, const Tensor& gradient) {
       copied.add(static_cast<std::int64_t>(bytes));
     }
   }
-  if (note_order_) order_.push_back(index);
+  if (memory_.guessed) order_.push_back(static_cast<std::int64_t>(index));
   if (--missing_[slot.bucket] == 0) submit(slot.bucket);
 }
 
@@ -77,18 +77,23 @@ ReducedGradients ArenaReduction::finish() {
   expected_.check_complete();
   const Tensor skip = std::exchange(votes_, Tensor());
   verdict_.back() = skip.defined() && skip.item<bool>();
-  if (note_order_) plan_.set_order(expected_.variables(), order_);
+  // All replicas of all workers will lay gradients out as they became ready on replica 0.
+  if (memory_.guessed)
+    pending_.push_back(communicator_.broadcast(
+        {Channel::gradients, plan_.order_sequence(), "order of gradients", commit_.at}, 0,
+        elements(std::span(order_))));
   {
     const telemetry::PhaseScope phase(telemetry::Phase::communication);
     Pending commit = communicator_.all_reduce(commit_, ReduceOp::sum,
                                               elements(std::span<const std::int32_t>(verdict_)),
                                               elements(std::span(agreed_)));
-    if (baton_) baton_->hand_over(communicator_.rank());
+    if (baton_) baton_->hand_over(local_replica_);
     // When this completes, every replica has submitted every bucket, so that none can fail any
     // more.
     commit.wait();
     for (Pending& bucket : pending_) bucket.wait();
   }
+  if (memory_.guessed) plan_.set_order(expected_.variables(), order_);
   return sums();
 }
 

@@ -21,7 +21,8 @@ class ArenaReduction final : public GradientReduction {
   // `commit` is the key of the commit point's collective, at which the replica's `votes` to skip the
   // step are taken. `baton` may be null.
   ArenaReduction(GradientPlan& plan, ExpectedGradients expected, Communicator& communicator,
-                 Baton* baton, std::uint64_t run, CollectiveKey commit, Tensor& votes);
+                 int local_replica, Baton* baton, std::uint64_t run, CollectiveKey commit,
+                 Tensor& votes);
 
   Buffer place(std::size_t index) override;
   void ready(std::size_t index, const Tensor& gradient) override;
@@ -34,12 +35,12 @@ class ArenaReduction final : public GradientReduction {
   GradientPlan& plan_;
   ExpectedGradients expected_;
   Communicator& communicator_;
+  const int local_replica_;
   Baton* const baton_;
   const CollectiveKey commit_;
   Tensor& votes_;
   const GradientPlan::Memory memory_;
-  std::vector<std::size_t> order_;  // in which gradients became ready; only where the plan asks
-  bool note_order_ = false;
+  std::vector<std::int64_t> order_;  // in which gradients became ready, while the layout is a guess
   std::vector<std::size_t> missing_;   // gradients, by bucket
   std::vector<std::int32_t> verdict_;  // by variable: used here; last: skip votes. Summed at commit
   std::vector<std::int32_t> agreed_;

@@ -25,17 +25,22 @@ constexpr std::uint64_t kScopeStream = ~std::uint64_t{0};
 
 LocalReplicas::LocalReplicas(Options options)
     : options_(std::move(options)),
+      linked_workers_(options_.link ? std::optional<CommunicatorWorkers>(
+                                          std::in_place, *options_.link.communicator)
+                                    : std::nullopt),
+      workers_(linked_workers_ ? &*linked_workers_ : &single_worker()),
       baton_(options_.replica_threads == ReplicaThreads::one_at_a_time
-                 ? std::make_unique<Baton>(static_cast<int>(options_.devices.size()))
+                 ? std::make_unique<Baton>(num_local())
                  : nullptr),
-      group_(static_cast<int>(options_.devices.size()),
+      group_(num_local(), options_.link.communicator,
              {.collective_timeout = options_.communication.timeout, .wait_policy = baton_.get()}),
       plans_(options_.devices, options_.communication.bytes_per_pack),
       scope_random_{.seed = options_.seed, .stream = kScopeStream},
-      team_(static_cast<int>(options_.devices.size())) {
-  for (int i = 0; i < num_replicas_in_sync(); ++i)
-    replicas_.push_back(std::make_unique<Replica>(i, num_replicas_in_sync(), options_.seed,
-                                                  group_.rank(i), baton_.get(), plans_));
+      team_(num_local()) {
+  for (int i = 0; i < num_local(); ++i)
+    replicas_.push_back(
+        std::make_unique<Replica>(Replica::Place{i, global_id(i), num_replicas_in_sync()},
+                                  options_.seed, group_.local_rank(i), baton_.get(), plans_));
 }
 
 LocalReplicas::~LocalReplicas() = default;
@@ -52,6 +57,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
         "make a strategy in the child",
         SourceLocation{});
   const std::unique_lock serialized = await_turn();
+  if (options_.link) options_.link.next_epoch();
   group_.begin_epoch();  // throws when somebody kept a reduction of the last run
   const Clock::time_point start = Clock::now();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
@@ -70,6 +76,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
   run_time_.fetch_add((end - start).count(), std::memory_order_relaxed);
   last_end_ = end.time_since_epoch().count();
   if (failure_) rethrow(*std::exchange(failure_, std::nullopt));
+  if (options_.link) options_.link.next_epoch();
 }
 
 // The right to run. Bounded, because who holds it may wait for the caller: a step function that joins a
@@ -117,21 +124,23 @@ void LocalReplicas::fail(int replica, const std::exception_ptr& error) noexcept 
     const std::lock_guard lock(failure_mutex_);
     if (!failure_) failure_ = Failure{error, replica};
   }
-  group_.rank(replica).abort(error);
+  group_.local_rank(replica).abort(error);
 }
 
-void LocalReplicas::rethrow(const Failure& failure) {
+void LocalReplicas::rethrow(const Failure& failure) const {
   try {
     std::rethrow_exception(failure.error);
   } catch (const Error& error) {
     ErrorContext context = error.context();
-    if (!context.replica) context.replica = failure.replica;
+    if (!context.replica) context.replica = global_id(failure.replica);
+    if (!context.step) context.step = steps_.load(std::memory_order_relaxed);
     error.rethrow_with(std::move(context));
   } catch (const std::exception& error) {
-    logging::error("replica " + std::to_string(failure.replica) + " threw: " + error.what());
+    logging::error("replica " + std::to_string(global_id(failure.replica)) +
+                   " threw: " + error.what());
     throw;
   } catch (...) {
-    logging::error("replica " + std::to_string(failure.replica) +
+    logging::error("replica " + std::to_string(global_id(failure.replica)) +
                    " threw something that is no std::exception");
     throw;
   }
@@ -140,7 +149,13 @@ void LocalReplicas::rethrow(const Failure& failure) {
 Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
   const RecorderScope suspended(nullptr);
   Tensor sum = sum_components(components);
-  return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(components.size()));
+  if (linked_workers_) sum = linked_workers_->all_reduce_sum("Strategy::reduce", sum);
+  return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(num_replicas_in_sync()));
+}
+
+Tensor LocalReplicas::broadcast_initial_value(std::string_view name, Tensor value) {
+  if (!linked_workers_) return value;
+  return linked_workers_->broadcast("initial value of '" + std::string(name) + "',", value);
 }
 
 std::string LocalReplicas::describe() const {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <lockstep/comm/in_process.h>
+#include <lockstep/comm/hierarchical.h>
 #include <lockstep/distribute/extension.h>
 #include <lockstep/distribute/options.h>
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,14 +16,27 @@
 #include <vector>
 
 #include "distribute/baton.h"
+#include "distribute/communicator_workers.h"
 #include "distribute/gradient_plan.h"
 #include "distribute/replica.h"
 #include "distribute/thread_team.h"
 
 namespace lockstep {
 
-// The replicas of one process, a persistent thread each (the caller's is replica 0): what
-// MirroredStrategy and OneDeviceStrategy are made of.
+// What connects the processes of several workers. Nothing: this one is alone.
+struct WorkerLink {
+  std::shared_ptr<void> owner;  // of the communicator
+  Communicator* communicator = nullptr;
+  // Called on every worker before and after each run: what was called before is not met by what is
+  // called after. Throws the reason when the link has failed.
+  std::function<void()> next_epoch;
+
+  explicit operator bool() const { return communicator != nullptr; }
+};
+
+// The replicas of one process, a persistent thread each (the caller's is local replica 0): what the
+// mirrored strategies and OneDeviceStrategy are made of. With a link they are this worker's part of
+// the replicas of all workers.
 class LocalReplicas final : public StrategyInterface,
                             public std::enable_shared_from_this<LocalReplicas> {
  public:
@@ -32,15 +46,16 @@ class LocalReplicas final : public StrategyInterface,
     ReplicaThreads replica_threads = ReplicaThreads::concurrent;
     CommunicationOptions communication;
     std::uint64_t seed = 0;
+    WorkerLink link = {};
   };
   explicit LocalReplicas(Options options);
   ~LocalReplicas() override;
 
   std::span<const Device> local_devices() const override { return options_.devices; }
-  int num_replicas_in_sync() const override { return static_cast<int>(options_.devices.size()); }
-  WorkerGroup& workers() override { return single_worker(); }
+  int num_replicas_in_sync() const override { return workers_->size() * num_local(); }
+  WorkerGroup& workers() override { return *workers_; }
   bool run_active() const override { return running_.load(std::memory_order_acquire); }
-  Tensor broadcast_initial_value(std::string_view, Tensor value) override { return value; }
+  Tensor broadcast_initial_value(std::string_view name, Tensor value) override;
 
   void run(const std::function<void(int)>& replica_fn,
            const std::optional<BatchRows>& rows) override;
@@ -53,20 +68,25 @@ class LocalReplicas final : public StrategyInterface,
  private:
   using Clock = telemetry::PhaseTimes::Clock;
 
+  int num_local() const { return static_cast<int>(options_.devices.size()); }
+  int global_id(int local_replica) const { return workers_->rank() * num_local() + local_replica; }
+
   // The first failure of a run, and whose it was.
   struct Failure {
     std::exception_ptr error;
-    int replica = 0;
+    int replica = 0;  // local
   };
   void run_replica(int replica, const std::function<void(int)>& replica_fn,
                    const BatchRows* rows) noexcept;
   std::unique_lock<std::mutex> await_turn();
   void fail(int replica, const std::exception_ptr& error) noexcept;
-  static void rethrow(const Failure& failure);
+  void rethrow(const Failure& failure) const;
 
   const Options options_;
+  std::optional<CommunicatorWorkers> linked_workers_;
+  WorkerGroup* const workers_;
   std::unique_ptr<Baton> baton_;  // null: concurrent
-  InProcessGroup group_;
+  HierarchicalGroup group_;
   GradientPlans plans_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   RandomState scope_random_;

@@ -25,19 +25,18 @@ ConstElements input_of(const Tensor& tensor) {
 
 }  // namespace
 
-Replica::Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator,
-                 Baton* baton, GradientPlans& plans)
-    : index_(index),
-      num_replicas_(num_replicas),
+Replica::Replica(Place place, std::uint64_t seed, Communicator& communicator, Baton* baton,
+                 GradientPlans& plans)
+    : place_(place),
       communicator_(communicator),
       baton_(baton),
       plans_(plans),
-      random_{.seed = seed, .stream = static_cast<std::uint64_t>(index)} {}
+      random_{.seed = seed, .stream = static_cast<std::uint64_t>(place.global)} {}
 
 void Replica::begin_step(std::uint64_t run, const BatchRows* rows) {
   run_ = run;
   rows_.reset();
-  if (rows) rows_ = Rows{rows->local.at(static_cast<std::size_t>(index_)), rows->global};
+  if (rows) rows_ = Rows{rows->local.at(static_cast<std::size_t>(place_.local)), rows->global};
   sequence_ = 0;
   votes_ = Tensor();
 }
@@ -60,7 +59,7 @@ void Replica::settle() {
 void Replica::require_here(const char* op, SourceLocation at) const {
   if (&require_replica_context(op, at) == this) return;
   throw FailedPrecondition(
-      message(op, "expected a call from the step function of replica ", index_,
+      message(op, "expected a call from the step function of replica ", place_.global,
               ", got one from another thread; hand the context on by ReplicaContext::Inherit"),
       at);
 }
@@ -71,7 +70,7 @@ CollectiveKey Replica::next_key(std::string_view name, SourceLocation at) {
 
 void Replica::wait(Pending pending) {
   const telemetry::PhaseScope phase(telemetry::Phase::communication);
-  if (baton_) baton_->hand_over(index_);
+  if (baton_) baton_->hand_over(place_.local);
   pending.wait();
 }
 
@@ -116,7 +115,7 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   // Row counts first, with the shape of a row to compare by way of the name; then the rows.
   const std::int64_t rows = value.dim(0);
   const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(num_replicas_));
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(place_.num_replicas));
   wait(communicator_.all_gather(next_key(name, at), elements(std::span(&rows, 1)),
                                 elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
@@ -139,7 +138,7 @@ Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
     const Tensor before = gathered(Tensor({1}, {value.dim(0)}), at);
     const auto counts = before.data<std::int64_t>();
     const std::int64_t first =
-        std::accumulate(counts.begin(), counts.begin() + index_, std::int64_t{0});
+        std::accumulate(counts.begin(), counts.begin() + place_.global, std::int64_t{0});
     const Tensor sum = all_reduce(ReduceOp::sum, dy, at);
     sink.put(0, [&] {
       std::vector<std::int64_t> begin(static_cast<std::size_t>(dy.rank()), 0);
@@ -163,11 +162,11 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
                   "' was made outside the strategy's scope; make the model after `auto "
                   "scope = strategy.scope();`"),
           at);
-  if (num_replicas_ == 1) return reduction_of_one(variables, votes_, at);
+  if (place_.num_replicas == 1) return reduction_of_one(variables, votes_, at);
   ExpectedGradients expected(variables, at);
   GradientPlan& plan = plans_.plan_for(variables);
-  return std::make_unique<ArenaReduction>(plan, std::move(expected), communicator_, baton_, run_,
-                                          next_key(plan.commit_name(), at), votes_);
+  return std::make_unique<ArenaReduction>(plan, std::move(expected), communicator_, place_.local,
+                                          baton_, run_, next_key(plan.commit_name(), at), votes_);
 }
 
 void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) {
@@ -175,7 +174,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
   require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
           "expected a function to call, got an empty one");
   wait(communicator_.barrier(next_key("merge_call", at)));
-  if (index_ == 0) {
+  if (place_.local == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
     const RandomScope suspended(random);

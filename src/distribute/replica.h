@@ -19,13 +19,18 @@ namespace lockstep {
 // One replica of this process: the context that step functions see. Used by the replica's thread.
 class alignas(64) Replica final : public ReplicaContext {
  public:
+  struct Place {
+    int local = 0;  // its number in this process
+    int global = 0;
+    int num_replicas = 0;
+  };
   // `baton` is what replicas that run one at a time take turns by, else null.
-  Replica(int index, int num_replicas, std::uint64_t seed, Communicator& communicator, Baton* baton,
+  Replica(Place place, std::uint64_t seed, Communicator& communicator, Baton* baton,
           GradientPlans& plans);
 
-  int replica_index() const override { return index_; }
-  int num_replicas_in_sync() const override { return num_replicas_; }
-  int local_index() const override { return index_; }
+  int replica_index() const override { return place_.global; }
+  int num_replicas_in_sync() const override { return place_.num_replicas; }
+  int local_index() const override { return place_.local; }
   Tensor all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) override;
   Tensor all_gather(const Tensor& value, SourceLocation at) override;
   std::optional<Rows> batch_rows() const override { return rows_; }
@@ -52,8 +57,7 @@ class alignas(64) Replica final : public ReplicaContext {
   Tensor reduced(ReduceOp op, const Tensor& value, SourceLocation at);
   Tensor gathered(const Tensor& value, SourceLocation at);
 
-  const int index_;
-  const int num_replicas_;
+  const Place place_;
   Communicator& communicator_;
   Baton* const baton_;
   GradientPlans& plans_;

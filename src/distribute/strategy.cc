@@ -9,6 +9,7 @@
 #include <lockstep/tensor/rows.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace lockstep {
@@ -87,6 +88,26 @@ Tensor reduce_leaf(StrategyInterface& strategy, ReduceOp op, std::vector<Tensor>
     result = div(result, static_cast<double>(rows.item<std::int64_t>()));
   }
   return is_floating(given) ? cast(result, given) : result;
+}
+
+// The rows of all workers, in rank order.
+Tensor gather_from_workers(WorkerGroup& workers, const Tensor& own) {
+  if (workers.size() == 1) return own;
+  const std::string name = "Strategy::gather of " + std::string(name_of(own.dtype())) + " rows " +
+                           own.shape().without_axis(0).to_string();
+  std::int64_t rows = own.dim(0);
+  std::vector<std::byte> sent(sizeof rows + own.bytes());
+  std::memcpy(sent.data(), &rows, sizeof rows);
+  if (own.bytes()) std::memcpy(sent.data() + sizeof rows, own.raw_data(), own.bytes());
+  std::vector<Tensor> all;
+  for (const auto& part : workers.all_gather(name, std::move(sent))) {
+    std::memcpy(&rows, part.data(), sizeof rows);
+    const std::size_t bytes = part.size() - sizeof rows;
+    Buffer buffer = Buffer::allocate(own.device(), bytes);
+    if (bytes) std::memcpy(buffer.data(), part.data() + sizeof rows, bytes);
+    all.emplace_back(std::move(buffer), own.dtype(), own.shape().with_dim(0, rows));
+  }
+  return concat_rows(all);
 }
 
 }  // namespace
@@ -170,7 +191,7 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
             name_of(parts[0].dtype()), parts[0].shape(), " of replica 0 and ",
             name_of(part.dtype()), part.shape(), " of replica ", replica);
   }
-  return concat_rows(parts);
+  return gather_from_workers(implementation_->workers(), concat_rows(parts));
 }
 
 void Strategy::check_structures(const std::vector<std::string>& first,

@@ -23,8 +23,8 @@ std::vector<Variable> variables_of(std::vector<std::pair<std::int64_t, DType>> s
 
 // The layout of a first step, which goes through the list from its end.
 GradientLayout first_layout(const std::vector<Variable>& variables, std::int64_t bytes_per_pack) {
-  std::vector<std::size_t> order(variables.size());
-  std::iota(order.rbegin(), order.rend(), std::size_t{0});
+  std::vector<std::int64_t> order(variables.size());
+  std::iota(order.rbegin(), order.rend(), std::int64_t{0});
   return GradientLayout(variables, order, bytes_per_pack);
 }
 
@@ -43,7 +43,7 @@ TEST(GradientLayout, WhatIsReadyFirstStandsFirst) {
   EXPECT_EQ(layout.slots[0].offset, 48);
   EXPECT_EQ(layout.arenas[0].elements, 64);
   EXPECT_THAT(bucket_of_each(layout), ElementsAre(0, 0, 0));
-  const GradientLayout other(variables, std::vector<std::size_t>{1, 0, 2}, 1 << 20);
+  const GradientLayout other(variables, std::vector<std::int64_t>{1, 0, 2}, 1 << 20);
   EXPECT_EQ(other.slots[1].offset, 0);
   EXPECT_EQ(other.slots[0].offset, 32);
   EXPECT_EQ(other.slots[2].offset, 48);
@@ -113,12 +113,12 @@ TEST(GradientPlan, AnOrderIsAdoptedAtTheNextOccasionByAll) {
   const auto variables = variables_of({{16, DType::f32}, {32, DType::f32}});
   GradientPlan plan(variables, kDevices, 1 << 20, 0);
   const auto offset_of_last = [&](int replica, std::uint64_t run) {
-    return plan.memory_for(replica, plan.next_occasion(replica, run)).layout->slots[1].offset;
+    const auto memory = plan.memory_for(replica, plan.next_occasion(replica, run));
+    EXPECT_EQ(memory.guessed, run == 1);
+    return memory.layout->slots[1].offset;
   };
-  EXPECT_TRUE(plan.wants_order());
   EXPECT_EQ(offset_of_last(0, 1), 0);
-  plan.set_order(variables, std::vector<std::size_t>{0, 1});
-  EXPECT_FALSE(plan.wants_order());
+  plan.set_order(variables, std::vector<std::int64_t>{0, 1});
   EXPECT_EQ(offset_of_last(1, 1), 0) << "replica 1 comes late to the same reduction";
   EXPECT_EQ(offset_of_last(1, 2), 16);
   EXPECT_EQ(offset_of_last(0, 2), 16);

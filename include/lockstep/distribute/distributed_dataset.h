@@ -27,20 +27,27 @@ struct DealtBatch {
 // DistributedIterator and DistributedDataset without the element type.
 class LOCKSTEP_EXPORT AnyDistributedIterator {
  public:
-  AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, data::AnyIterator batches);
+  AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, data::AnyIterator batches,
+                         const std::optional<data::ElementSpec>& spec);
   std::optional<DealtBatch> next();
   void visit_state(StateVisitor& visitor) { batches_.visit_state(visitor); }
 
  private:
+  std::optional<std::int64_t> agree_on_rows(const std::optional<data::Leaves>& own) const;
+  const data::Leaves& require_no_rows() const;
+
   std::shared_ptr<StrategyInterface> strategy_;
   data::AnyIterator batches_;
+  std::optional<data::Leaves> no_rows_;  // what a step gets once this worker's data has ended
 };
 
 class LOCKSTEP_EXPORT AnyDistributedDataset {
  public:
   AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
                         const data::AnyDataset& dataset, SourceLocation at);
-  AnyDistributedIterator iterator() const { return {strategy_, dealt_.iterator()}; }
+  AnyDistributedIterator iterator() const {
+    return {strategy_, dealt_.iterator(), dealt_.element_spec()};
+  }
   std::int64_t cardinality() const { return dealt_.cardinality(); }
   std::string describe() const;
   void visit_state(StateVisitor& visitor) const { dealt_.visit_state(visitor); }

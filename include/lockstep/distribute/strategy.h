@@ -121,7 +121,8 @@ class LOCKSTEP_EXPORT Strategy {
   Tensor reduce(ReduceOp op, const Variable& variable,
                 SourceLocation at = SourceLocation::current()) const;
 
-  // The components of this process joined along axis 0, in replica order; their rows must have one
+  // The components of all replicas joined along axis 0, in replica order; collective across
+  // workers. Their rows must have one
   // dtype and shape.
   Tensor gather(const PerReplica<Tensor>& value,
                 SourceLocation at = SourceLocation::current()) const;
@@ -273,7 +274,8 @@ class LOCKSTEP_EXPORT OneDeviceStrategy : public Strategy {
 };
 
 // A strategy chosen at run time: "one_device", "one_device:CPU:1", "mirrored", "mirrored:4" (four
-// logical CPUs), "mirrored:CPU:0,CPU:2". Throws InvalidArgument for another text, naming these.
+// logical CPUs), "mirrored:CPU:0,CPU:2", and the same with "multi_worker", whose cluster TF_CONFIG
+// tells. Throws InvalidArgument for another text, naming these, and as the strategies' constructors.
 LOCKSTEP_EXPORT Strategy make_strategy(std::string_view text,
                                        SourceLocation at = SourceLocation::current());
 

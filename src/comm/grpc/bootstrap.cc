@@ -70,7 +70,8 @@ void Links::open_missing() {
   const auto now = Clock::now();
   for (int rank = 0; rank < size(); ++rank) {
     Peer& peer = at(rank);
-    if (rank == options_.rank || peer.to != 0 || now - peer.opened < retry_after(peer.trouble))
+    if (rank == options_.rank || peer.done() || peer.to != 0 ||
+        now - peer.opened < retry_after(peer.trouble))
       continue;
     peer.opened = now;
     peer.to = wire_->open(address(rank));
@@ -106,7 +107,7 @@ void Links::send_ready() {
   const std::vector<std::uint64_t> list = incarnations();
   for (int rank = 0; rank < size(); ++rank) {
     Peer& peer = at(rank);
-    if (rank == options_.rank || std::exchange(peer.ready_sent, true)) continue;
+    if (rank == options_.rank || std::exchange(peer.ready_sent, true) || peer.done()) continue;
     Packer packer({.kind = FrameKind::ready});
     packer.append(list.data(), list.size() * sizeof list[0]);
     wire_->send(peer.to, {.head = packer.take()});
@@ -218,6 +219,7 @@ void Links::on_hello(StreamId stream, Unpacker& hello) {
                           peer(rank), " has \"", traits, "\""));
   other.incarnation_from = incarnation;
   other.ready.clear();
+  other.left = false;
   if (!started_) list_changed();
   Packer packer({.kind = FrameKind::welcome});
   packer.put(incarnation_);

@@ -163,7 +163,7 @@ void Links::ended(StreamId stream, const std::string& why) {
       peer.to_ended = Clock::now();
     } else {
       peer.from = 0;
-      peer.ready.clear();
+      if (!peer.left) peer.ready.clear();
       if (started_ && !peer.left) rank = end.rank;
     }
     if (!started_) list_changed();

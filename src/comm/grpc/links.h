@@ -80,7 +80,11 @@ class Links final : public WireEvents {
     std::string trouble;  // why it cannot be reached
     Clock::time_point opened{}, heard{}, sent{}, to_ended{};
 
-    bool linked() const { return welcomed && from != 0 && incarnation_to == incarnation_from; }
+    // It had found everybody, and its program was over before this one's start-up.
+    bool done() const { return left && !ready.empty(); }
+    bool linked() const {
+      return (done() || (welcomed && from != 0)) && incarnation_to == incarnation_from;
+    }
   };
 
   // With mutex_ held.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/comm/communicator.h>
+#include <lockstep/replica/worker_group.h>
+#include <lockstep/tensor/tensor.h>
+
+#include <mutex>
+
+namespace lockstep {
+
+// The workers as ranks of a communicator. Calls are numbered in the control channel in the order in
+// which they are made, so every worker must make the same calls in the same order; one that calls
+// for something else gets a PeerError that shows both names. Thread-safe only in that sense.
+class CommunicatorWorkers final : public WorkerGroup {
+ public:
+  // `communicator` is not owned; its ranks are the workers.
+  explicit CommunicatorWorkers(Communicator& communicator) : communicator_(communicator) {}
+
+  int rank() const override { return communicator_.rank(); }
+  int size() const override { return communicator_.size(); }
+  void barrier(std::string_view name) override;
+  std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes,
+                                   int root) override;
+  std::vector<std::vector<std::byte>> all_gather(std::string_view name,
+                                                 std::vector<std::byte> bytes) override;
+
+  // The sum over workers of a tensor of one dtype and shape.
+  Tensor all_reduce_sum(std::string_view name, const Tensor& value);
+  // The chief's tensor; the others' must have its dtype and shape.
+  Tensor broadcast(std::string_view name, const Tensor& value);
+
+ private:
+  CollectiveKey next_key(std::string_view name);
+
+  Communicator& communicator_;
+  std::mutex mutex_;
+  std::int64_t sequence_ = 0;
+};
+
+}  // namespace lockstep

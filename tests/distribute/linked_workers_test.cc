@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several workers as threads of one process, linked by an in-process group: what a multi-worker
+// strategy does beside its transport.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <lockstep/autodiff/tape.h>
+#include <lockstep/comm/in_process.h>
+#include <lockstep/data/from_generator.h>
+#include <lockstep/data/from_tensors.h>
+#include <lockstep/nn.h>
+#include <lockstep/ops.h>
+#include <lockstep/optim.h>
+#include <lockstep/tensor/factory.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "distribute/local_replicas.h"
+#include "support/errors.h"
+#include "support/replicas.h"
+
+namespace lockstep {
+namespace {
+
+using testing::cpus;
+using ::testing::ElementsAre;
+using testing::throws;
+
+// Runs main(strategy) on `workers` workers of `replicas` replicas each.
+void train(int workers, int replicas, const std::function<void(const Strategy&)>& main,
+           ReplicaThreads threads = ReplicaThreads::concurrent) {
+  InProcessGroup between(workers, {.collective_timeout = std::chrono::seconds(30)});
+  std::vector<std::thread> processes;
+  for (int worker = 0; worker < workers; ++worker)
+    processes.emplace_back([&, worker] {
+      std::vector<Device> devices;
+      for (const std::string& name : cpus(replicas)) devices.push_back(parse_device(name));
+      main(Strategy(std::make_shared<LocalReplicas>(LocalReplicas::Options{
+          .name = "linked",
+          .devices = devices,
+          .replica_threads = threads,
+          .communication = {.timeout = std::chrono::seconds(30)},
+          .link = {
+              .owner = nullptr, .communicator = &between.rank(worker), .next_epoch = [] {}}})));
+    });
+  for (std::thread& process : processes) process.join();
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  const auto data = tensor.data<float>();
+  return {data.begin(), data.end()};
+}
+
+TEST(LinkedWorkers, NumberTheirReplicasThroughAllWorkers) {
+  train(2, 2, [](const Strategy& strategy) {
+    EXPECT_EQ(strategy.num_replicas_in_sync(), 4);
+    EXPECT_EQ(strategy.num_local_replicas(), 2u);
+    const int rank = strategy.workers().rank();
+    const auto ids = strategy.run([] { return get_replica_context()->replica_id_in_sync_group(); });
+    EXPECT_THAT(testing::items<std::int32_t>(ids), ElementsAre(2 * rank, 2 * rank + 1));
+    EXPECT_EQ(strategy.reduce(ReduceOp::sum, ids).item<std::int32_t>(), 0 + 1 + 2 + 3);
+    EXPECT_EQ(strategy.workers().is_chief(), rank == 0);
+  });
+}
+
+TEST(LinkedWorkers, ReduceOverAllReplicas) {
+  for (const ReplicaThreads threads : testing::kBothModes)
+    train(
+        2, 2,
+        [](const Strategy& strategy) {
+          const auto sums = strategy.run([] {
+            ReplicaContext& context = *get_replica_context();
+            const Tensor id = Tensor(static_cast<float>(context.replica_index()));
+            return std::pair(context.all_reduce(ReduceOp::sum, id),
+                             context.all_gather(reshape(id, {1})));
+          });
+          EXPECT_EQ(sums[1].first.item<float>(), 6);
+          EXPECT_THAT(values_of(sums[0].second), ElementsAre(0, 1, 2, 3));
+          const auto own = strategy.run([] { return Tensor({1}, {testing::replica_id() + 10}); });
+          EXPECT_EQ(strategy.reduce(ReduceOp::mean, own).data<float>()[0], 11.5f);
+          EXPECT_THAT(values_of(strategy.gather(own)), ElementsAre(10, 11, 12, 13));
+        },
+        threads);
+}
+
+TEST(LinkedWorkers, GatherUnevenRows) {
+  train(3, 1, [](const Strategy& strategy) {
+    const auto own = strategy.run([] {
+      const auto id = get_replica_context()->replica_index();
+      return full({id, 2}, static_cast<double>(id), DType::f32);
+    });
+    EXPECT_THAT(values_of(strategy.gather(own)), ElementsAre(1, 1, 2, 2, 2, 2));
+  });
+}
+
+TEST(LinkedWorkers, S12_StartFromTheChiefsValues) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const auto own = static_cast<float>(strategy.workers().rank() + 1);
+    const Variable v(Tensor({2}, {own, -own}));
+    for (const Tensor& value : v.local_values()) EXPECT_THAT(values_of(value), ElementsAre(1, -1));
+  });
+}
+
+TEST(LinkedWorkers, TellVariablesOfDifferentShapes) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const std::int64_t rows = strategy.workers().rank() == 0 ? 10 : 12;
+    EXPECT_THAT([&] { Variable v(zeros({rows}), {.name = "kernel"}); },
+                throws<PeerError>("kernel", "10", "12"));
+  });
+}
+
+TEST(LinkedWorkers, CombineOnReadVariables) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    Variable total(Tensor(0.0f), {.synchronization = VariableSynchronization::on_read,
+                                  .aggregation = VariableAggregation::sum});
+    strategy.run([&] { Variable(total).assign_add(Tensor(testing::replica_id() + 1)); });
+    EXPECT_EQ(total.read().item<float>(), 1 + 2 + 3 + 4);
+    EXPECT_EQ(strategy.reduce(ReduceOp::sum, total).item<float>(), 10);
+  });
+}
+
+TEST(LinkedWorkers, DealGlobalBatches) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto dataset =
+        strategy.distribute_dataset(data::from_tensor_slices(range(0, 10)).batch(8));
+    std::vector<std::vector<std::int64_t>> seen;
+    std::vector<std::int64_t> global;
+    for (const auto& batch : dataset) {
+      for (const Tensor& part : batch) {
+        const auto rows = part.data<std::int64_t>();
+        seen.emplace_back(rows.begin(), rows.end());
+      }
+      global.push_back(batch.rows()->global);
+    }
+    EXPECT_THAT(global, ElementsAre(8, 2));
+    using Rows = std::vector<std::int64_t>;
+    if (strategy.workers().rank() == 0)
+      EXPECT_THAT(seen, ElementsAre(Rows{0, 1}, Rows{2, 3}, Rows{8}, Rows{9}));
+    else
+      EXPECT_THAT(seen, ElementsAre(Rows{4, 5}, Rows{6, 7}, Rows{}, Rows{}));
+  });
+}
+
+// The gradient of (w x - 1)^2 over the rows that there are.
+TEST(LinkedWorkers, S45_TakeTheSameNumberOfSteps) {
+  train(2, 1, [](const Strategy& strategy) {
+    const bool chief = strategy.workers().is_chief();
+    const std::int64_t batches = chief ? 5 : 2;
+    const auto dataset = strategy.distribute_dataset(
+        data::from_tensor_slices(range(0, 4 * batches)).batch(4).prefetch(4));
+    std::vector<std::int64_t> local, global;
+    for (const auto& batch : dataset) {
+      local.push_back(batch[0].dim(0));
+      global.push_back(batch.rows()->global);
+    }
+    EXPECT_THAT(global, ElementsAre(4, 4, 2, 2, 2));
+    if (chief)
+      EXPECT_THAT(local, ElementsAre(2, 2, 2, 2, 2));
+    else
+      EXPECT_THAT(local, ElementsAre(2, 2, 0, 0, 0));
+  });
+}
+
+TEST(LinkedWorkers, EndTogetherWithoutABatchOfTheirOwn) {
+  train(2, 1, [](const Strategy& strategy) {
+    const std::int64_t rows = strategy.workers().is_chief() ? 4 : 0;
+    const auto dataset =
+        strategy.distribute_dataset(data::from_tensor_slices(zeros({rows, 3})).batch(4));
+    int steps = 0;
+    for (const auto& batch : dataset) {
+      ++steps;
+      EXPECT_EQ(batch[0].shape(), Shape({strategy.workers().is_chief() ? 2 : 0, 3}));
+      EXPECT_EQ(batch.rows()->global, 2);
+    }
+    EXPECT_EQ(steps, 1);
+  });
+}
+
+// What 20 steps of a small network leave in its weights, as bytes.
+std::vector<std::vector<std::byte>> trained(int workers, int replicas) {
+  std::vector<std::vector<std::byte>> weights;
+  std::mutex mutex;
+  train(workers, replicas, [&](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const nn::Sequential model{nn::Dense(3, 8, {.activation = nn::relu}), nn::Dense(8, 2)};
+    optim::Adam optimizer({.learning_rate = 1e-2});
+    const auto dataset = strategy.distribute_dataset(
+        data::from_tensor_slices(reshape(cast(range(0, 480), DType::f32), {160, 3}) / 480.0)
+            .batch(8));
+    for (const auto& batch : dataset)
+      strategy.run(
+          [&](const Tensor& x) {
+            GradientTape tape;
+            const Tensor y = model(x);
+            const Tensor loss = nn::compute_average_loss(sum(y * y, {.axes = {1}}));
+            optimizer.minimize(loss, model.trainable_variables(), tape);
+          },
+          batch);
+    const std::lock_guard lock(mutex);
+    for (const Variable& variable : model.trainable_variables())
+      for (const Tensor& value : variable.local_values()) {
+        const auto* const data = static_cast<const std::byte*>(value.raw_data());
+        weights.emplace_back(data, data + value.bytes());
+      }
+  });
+  return weights;
+}
+
+TEST(LinkedWorkers, TrainToTheSameBitsInEveryTopology) {
+  const auto reference = trained(1, 4);
+  ASSERT_EQ(reference.size(), 16u);
+  for (const auto& [workers, replicas] : {std::pair(2, 2), std::pair(4, 1)}) {
+    const auto other = trained(workers, replicas);
+    ASSERT_EQ(other.size(), 16u);
+    // Both hold 4 variables x 4 replicas, grouped by worker.
+    for (std::size_t i = 0; i < other.size(); ++i)
+      EXPECT_EQ(other[i], reference[i / static_cast<std::size_t>(replicas) % 4 * 4])
+          << workers << "x" << replicas << " value " << i;
+  }
+}
+
+TEST(LinkedWorkers, AFailureReachesAllReplicasAndEndsTheStrategy) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto step = [] {
+      if (testing::replica_index() == 3) throw InvalidArgument("[step] no more");
+      get_replica_context()->all_reduce(ReduceOp::sum, Tensor(1.0f));
+    };
+    EXPECT_THAT([&] { strategy.run(step); }, throws<InvalidArgument>("no more"));
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::sum, strategy.run([] { return Tensor(1.0f); })); },
+                throws<InvalidArgument>("no more"));
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
