@@ -2,6 +2,8 @@
 #include <lockstep/base/thread.h>
 #include <lockstep/distribute/strategy.h>
 
+#include <cstdlib>
+
 #include "support/errors.h"
 #include "support/process.h"
 #include "support/replicas.h"
@@ -33,8 +35,16 @@ TEST(MakeStrategy, RefusesTheRestByName) {
     EXPECT_THAT([&] { make_strategy(text); },
                 throws<InvalidArgument>("[make_strategy]", "a count of 1 or more"))
         << text;
-  EXPECT_THAT([] { make_strategy("multi_worker"); }, throws<Unavailable>("multi_worker"));
+  EXPECT_THAT([] { make_strategy("multi_worker:0"); },
+              throws<InvalidArgument>("a count of 1 or more", "multi_worker"));
   EXPECT_THAT([] { make_strategy("tpu"); }, throws<Unavailable>("tpu"));
+}
+
+TEST(MakeStrategy, OfManyWorkersTrainsAloneWithoutACluster) {
+  ::unsetenv("TF_CONFIG");
+  EXPECT_EQ(make_strategy("multi_worker").num_replicas_in_sync(), 1);
+  EXPECT_EQ(make_strategy("multi_worker:3").num_replicas_in_sync(), 3);
+  EXPECT_EQ(make_strategy("multi_worker:CPU:0,CPU:2").num_replicas_in_sync(), 2);
 }
 
 TEST(Mirrored, TakesNoDeviceTwice) {
