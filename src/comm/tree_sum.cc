@@ -30,6 +30,12 @@ struct Bf16 {
   std::uint16_t bits;
 };
 
+// An element at any address, as what comes from a socket is.
+template <class T>
+struct [[gnu::packed]] Anywhere {
+  T value;
+};
+
 inline float add(float a, float b) { return a + b; }
 inline double add(double a, double b) { return a + b; }
 inline std::uint8_t add(std::uint8_t a, std::uint8_t b) { return static_cast<std::uint8_t>(a + b); }
@@ -44,46 +50,49 @@ inline Bf16 add(Bf16 a, Bf16 b) {
 
 // out = tree of in[0..n), n <= kLeafInputs.
 template <class T>
-[[gnu::always_inline]] inline void sum_leaf(const T* const* in, std::size_t n, T* out,
+[[gnu::always_inline]] inline void sum_leaf(const Anywhere<T>* const* in, std::size_t n, T* out,
                                             std::int64_t count) {
-  const T *a = in[0], *b = in[std::min(n - 1, std::size_t{1})];
-  const T *c = in[std::min(n - 1, std::size_t{2})], *d = in[n - 1];
+  const Anywhere<T>*a = in[0], *b = in[std::min(n - 1, std::size_t{1})];
+  const Anywhere<T>*c = in[std::min(n - 1, std::size_t{2})], *d = in[n - 1];
   switch (n) {
     case 1:
-      if (out != a) std::memcpy(out, a, static_cast<std::size_t>(count) * sizeof(T));
+      if (static_cast<const void*>(out) != a)
+        std::memcpy(out, a, static_cast<std::size_t>(count) * sizeof(T));
       break;
     case 2:
       LOCKSTEP_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) out[i] = add(a[i], b[i]);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = add(a[i].value, b[i].value);
       break;
     case 3:
       LOCKSTEP_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) out[i] = add(add(a[i], b[i]), c[i]);
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = add(add(a[i].value, b[i].value), c[i].value);
       break;
     default:
       LOCKSTEP_INDEPENDENT
-      for (std::int64_t i = 0; i < count; ++i) out[i] = add(add(a[i], b[i]), add(c[i], d[i]));
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = add(add(a[i].value, b[i].value), add(c[i].value, d[i].value));
   }
 }
 
 template <class T>
-using Leaf = void (*)(const T* const* in, std::size_t n, T* out, std::int64_t count);
+using Leaf = void (*)(const Anywhere<T>* const* in, std::size_t n, T* out, std::int64_t count);
 
 // The same loops for each instruction set. Attributes rather than flags, so that nothing else in
 // this file is compiled for a CPU that may not be there.
 template <class T>
-void leaf_baseline(const T* const* in, std::size_t n, T* out, std::int64_t count) {
+void leaf_baseline(const Anywhere<T>* const* in, std::size_t n, T* out, std::int64_t count) {
   sum_leaf(in, n, out, count);
 }
 #if defined(__x86_64__)
 template <class T>
-__attribute__((target("avx2"))) void leaf_avx2(const T* const* in, std::size_t n, T* out,
+__attribute__((target("avx2"))) void leaf_avx2(const Anywhere<T>* const* in, std::size_t n, T* out,
                                                std::int64_t count) {
   sum_leaf(in, n, out, count);
 }
 template <class T>
 __attribute__((target("avx2,avx512f,avx512bw,avx512dq,avx512vl"))) void leaf_avx512(
-    const T* const* in, std::size_t n, T* out, std::int64_t count) {
+    const Anywhere<T>* const* in, std::size_t n, T* out, std::int64_t count) {
   sum_leaf(in, n, out, count);
 }
 #endif
@@ -104,8 +113,8 @@ void sum_block(Leaf<T> leaf, std::span<const void* const> inputs, std::int64_t o
                std::int64_t count) {
   const std::size_t n = inputs.size();
   if (n <= kLeafInputs) {
-    std::array<const T*, kLeafInputs> in{};
-    for (std::size_t k = 0; k < n; ++k) in[k] = static_cast<const T*>(inputs[k]) + offset;
+    std::array<const Anywhere<T>*, kLeafInputs> in{};
+    for (std::size_t k = 0; k < n; ++k) in[k] = static_cast<const Anywhere<T>*>(inputs[k]) + offset;
     leaf(in.data(), n, out, count);
     return;
   }
@@ -113,7 +122,9 @@ void sum_block(Leaf<T> leaf, std::span<const void* const> inputs, std::int64_t o
   alignas(64) std::array<T, kBlockBytes / sizeof(T)> left, right;
   sum_block(leaf, inputs.first(left_inputs), offset, left.data(), count);
   sum_block(leaf, inputs.subspan(left_inputs), offset, right.data(), count);
-  const std::array<const T*, 2> halves{left.data(), right.data()};
+  const std::array<const Anywhere<T>*, 2> halves{
+      reinterpret_cast<const Anywhere<T>*>(left.data()),
+      reinterpret_cast<const Anywhere<T>*>(right.data())};
   leaf(halves.data(), halves.size(), out, count);
 }
 

@@ -30,7 +30,7 @@ constexpr bool is_summable(DType dtype) { return dtype != DType::boolean; }
 
 // out[i] = tree over k of inputs[k][offset + i], for i < count. `out` may be exactly one of the
 // input ranges (inputs[k] + offset), else it overlaps none. Each input is read once. Inputs are not
-// empty.
+// empty and need not be aligned.
 void tree_sum(DType dtype, std::span<const void* const> inputs, std::int64_t offset, void* out,
               std::int64_t count, SumIsa isa = best_sum_isa());
 

@@ -45,15 +45,18 @@ void measure(ls::Communicator& comm, const Size& size) {
   const std::span<float> values(static_cast<float*>(buffer.data()),
                                 static_cast<std::size_t>(size.bytes) / sizeof(float));
   std::vector<double> times;
+  double cpu = 0;
   for (int call = -2; call < size.calls; ++call) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17);
     comm.barrier({.channel = ls::Channel::control, .sequence = call}).wait();
+    const double cpu_before = cpu_milliseconds();
     const auto start = Clock::now();
     comm.all_reduce({.channel = ls::Channel::gradients, .name = "bucket"}, ls::ReduceOp::sum,
                     ls::elements(values), ls::elements(values))
         .wait();
     if (call >= 0) {
       times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+      cpu += (cpu_milliseconds() - cpu_before) / size.calls;
     }
     for (std::size_t i = 0; i < values.size(); i += 101)
       if (values[i] != static_cast<float>(comm.size()) * static_cast<float>(i % 17)) std::abort();
@@ -61,8 +64,12 @@ void measure(ls::Communicator& comm, const Size& size) {
   std::ranges::nth_element(times, times.begin() + size.calls / 2);
   const double median = times[times.size() / 2];
   const double wire = 2.0 * (comm.size() - 1) / comm.size() * static_cast<double>(size.bytes);
+  comm.all_reduce({.channel = ls::Channel::control}, ls::ReduceOp::sum, {&cpu, 1, ls::DType::f64},
+                  {&cpu, 1, ls::DType::f64})
+      .wait();
   if (comm.rank() == 0)
-    std::printf("%-9d %-8s %12.1f %14.3f\n", comm.size(), size.name, median, wire / median / 1e3);
+    std::printf("%-9d %-8s %12.1f %14.3f %14.3f\n", comm.size(), size.name, median,
+                wire / median / 1e3, cpu);
   std::fflush(stdout);
 }
 
@@ -75,7 +82,8 @@ void run_rank(int rank, const std::vector<std::string>& addresses) {
 
 int main(int argc, char** argv) {
   const int port = argc > 1 ? std::atoi(argv[1]) : 23400;
-  std::printf("%-9s %-8s %12s %14s\n", "processes", "bytes", "time (us)", "busbw (GB/s)");
+  std::printf("%-9s %-8s %12s %14s %14s\n", "processes", "bytes", "time (us)", "busbw (GB/s)",
+              "CPU of all (ms)");
   std::fflush(stdout);
   for (const int ranks : {2, 4}) {
     std::vector<std::string> addresses;

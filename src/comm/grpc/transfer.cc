@@ -17,8 +17,8 @@ constexpr std::size_t kSmallFromAll = std::size_t{256} << 10;
 // Bytes of a data frame: small enough for steps to overlap, large enough for the wire.
 constexpr std::int64_t kMinChunk = std::int64_t{128} << 10;
 constexpr std::int64_t kMaxChunk = std::int64_t{1} << 20;
-// Bytes of each input that are brought together and summed while in the first-level cache.
-constexpr std::size_t kBlock = std::size_t{8} << 10;
+// Bytes of each input that are summed at once, and divided while they are in the cache.
+constexpr std::int64_t kRun = std::int64_t{16} << 10;
 
 std::byte* advance(std::byte* data, std::size_t bytes) { return data ? data + bytes : data; }
 const std::byte* advance(const std::byte* data, std::size_t bytes) {
@@ -229,23 +229,34 @@ void Transfer::receive_input(int rank, std::int64_t offset, Message& elements, D
   if (whole) send_to_others(place, to, count, sender);
 }
 
+// Sums straight from the pieces in which the inputs came, as far as all lie together; an element
+// that is torn apart is put together first.
 void Transfer::sum_chunk(Inbox& inbox, std::int64_t offset, std::int64_t count, std::byte* to) {
-  const auto step = static_cast<std::int64_t>(kBlock / size_of(call_.dtype));
+  const std::size_t element = size_of(call_.dtype);
   const std::byte* const own = in_ + bytes(block_begin(rank_) + offset);
-  staging_.resize(static_cast<std::size_t>(size_) * kBlock);
-  std::vector<const void*> inputs(static_cast<std::size_t>(size_));
-  for (std::int64_t begin = 0; begin < count; begin += step) {
-    const std::int64_t now = std::min(step, count - begin);
+  torn_.resize(static_cast<std::size_t>(size_));
+  std::vector<const void*> inputs(torn_.size());
+  std::vector<std::size_t> taken(torn_.size());  // bytes already taken out for this round
+  for (std::int64_t begin = 0, now = 0; begin < count; begin += now) {
+    now = std::min(kRun / static_cast<std::int64_t>(element), count - begin);
+    for (const Message& input : inbox.inputs)
+      if (input.bytes() > 0)
+        now = std::clamp<std::int64_t>(static_cast<std::int64_t>(input.front().size() / element), 1,
+                                       now);
     for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
-      std::byte* const staged = staging_.data() + rank * kBlock;
-      inputs[rank] = staged;
-      if (static_cast<int>(rank) == rank_)
-        inputs[rank] = own + bytes(begin);
-      else
-        inbox.inputs[rank].read(staged, bytes(now));
+      Message& input = inbox.inputs[rank];
+      const bool torn = input.bytes() > 0 && input.front().size() < element;
+      taken[rank] = torn ? element : 0;
+      if (torn) input.read(torn_[rank].data(), element);
+      inputs[rank] = torn ? torn_[rank].data() : input.front().data();
     }
-    tree_sum(call_.dtype, inputs, 0, to + bytes(begin), now);
-    if (call_.op == ReduceOp::mean) divide(call_.dtype, to + bytes(begin), now, size_);
+    inputs[static_cast<std::size_t>(rank_)] = own + bytes(begin);
+    std::byte* const sum = to + bytes(begin);
+    tree_sum(call_.dtype, inputs, 0, sum, now);
+    if (call_.op == ReduceOp::mean) divide(call_.dtype, sum, now, size_);
+    for (std::size_t rank = 0; rank < inputs.size(); ++rank)
+      if (static_cast<int>(rank) != rank_)
+        inbox.inputs[rank].read(nullptr, bytes(now) - taken[rank]);
   }
   inbox.inputs.clear();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -80,11 +81,11 @@ class Transfer {
   std::vector<std::int64_t> counts_;
   const std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
-  bool small_ = false;          // all_reduce, reduce_scatter, broadcast
-  std::int64_t chunk_ = 1;      // elements of a data frame
-  std::int64_t missing_ = 0;    // elements that data frames still have to bring
-  std::vector<Inbox> inboxes_;  // by chunk of the own block
-  std::vector<std::byte> staging_;
+  bool small_ = false;                          // all_reduce, reduce_scatter, broadcast
+  std::int64_t chunk_ = 1;                      // elements of a data frame
+  std::int64_t missing_ = 0;                    // elements that data frames still have to bring
+  std::vector<Inbox> inboxes_;                  // by chunk of the own block
+  std::vector<std::array<std::byte, 8>> torn_;  // by rank: an element that came in two pieces
 };
 
 }  // namespace lockstep

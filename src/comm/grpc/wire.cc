@@ -12,8 +12,10 @@ void Message::read(void* to, std::size_t count) {
   while (count > 0) {
     auto& piece = pieces_[first_];
     const std::size_t now = std::min(count, piece.size());
-    std::memcpy(target, piece.data(), now);
-    target += now;
+    if (target) {
+      std::memcpy(target, piece.data(), now);
+      target += now;
+    }
     count -= now;
     piece = piece.subspan(now);
     if (piece.empty()) ++first_;

@@ -21,7 +21,11 @@ class Message {
     for (const auto piece : pieces_) bytes_ += piece.size();
   }
   std::size_t bytes() const { return bytes_; }
-  // Takes the next `count` bytes, at most bytes(), out of the message.
+  // The bytes that come next, as many as lie together; none only if the message is empty.
+  std::span<const std::byte> front() const {
+    return bytes_ == 0 ? std::span<const std::byte>() : pieces_[first_];
+  }
+  // Takes the next `count` bytes, at most bytes(), out of the message; `to` may be null.
   void read(void* to, std::size_t count);
 
  private:
