@@ -44,8 +44,9 @@ class GradientTape::Impl final : public OpRecorder {
     if (ours) records_.add(op, inputs, outputs, std::move(rule));
   }
 
-  void watch(const Tensor& value) {
-    require_own_thread("GradientTape::watch", SourceLocation{});
+  void watch(const Tensor& value, SourceLocation at) {
+    require_own_thread("GradientTape::watch", at);
+    require(value.defined(), at, "GradientTape::watch", "expected a tensor, got an undefined one");
     records_.value_of(value);
   }
 
@@ -61,7 +62,12 @@ class GradientTape::Impl final : public OpRecorder {
 
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options, SourceLocation at) {
-    require_own_thread("GradientTape::gradient", at);
+    constexpr const char* kOp = "GradientTape::gradient";
+    require_own_thread(kOp, at);
+    require(target.defined(), at, kOp, "expected a target, got an undefined tensor");
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      require(sources[i].defined(), at, kOp,
+              "expected tensors as sources, got an undefined one as number ", i);
     if (used_)
       throw FailedPrecondition(
           "[GradientTape::gradient] expected one call, got a second one; make the "
@@ -105,7 +111,7 @@ GradientTape::~GradientTape() {
   static_cast<void>(impl_.release());
 }
 
-void GradientTape::watch(const Tensor& value) { impl_->watch(value); }
+void GradientTape::watch(const Tensor& value, SourceLocation at) { impl_->watch(value, at); }
 
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::span<const Tensor> sources,
                                            const GradientOptions& options, SourceLocation at) {

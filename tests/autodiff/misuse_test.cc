@@ -34,6 +34,23 @@ TEST(TapeMisuse, AnotherThreadIsRefused) {
   EXPECT_EQ(tape.gradient(y, {x})[0].item<float>(), 6);
 }
 
+TEST(TapeMisuse, UndefinedTensorsAreNamedByCallAndLine) {
+  const Tensor x(3.0f);
+  GradientTape tape({.persistent = true});
+  EXPECT_THAT([&] { tape.watch(Tensor()); },
+              throws<InvalidArgument>("[GradientTape::watch]", "misuse_test.cc"));
+  tape.watch(x);
+  const Tensor y = mul(x, x);
+  EXPECT_THAT([&] { static_cast<void>(tape.gradient(Tensor(), {x})); },
+              throws<InvalidArgument>("[GradientTape::gradient]", "target", "misuse_test.cc"));
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(tape.gradient(y, {x, Tensor()}));
+      },
+      throws<InvalidArgument>("[GradientTape::gradient]", "number 1", "misuse_test.cc"));
+  EXPECT_EQ(tape.gradient(y, {x})[0].item<float>(), 6);
+}
+
 TEST(TapeMisuse, DestructionByAnotherThreadLeavesTheOwnUsable) {
   const Tensor x(3.0f);
   auto tape = std::make_unique<GradientTape>();

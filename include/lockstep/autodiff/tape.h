@@ -46,12 +46,12 @@ class [[nodiscard]] LOCKSTEP_EXPORT GradientTape {
   GradientTape& operator=(const GradientTape&) = delete;
 
   // Record what is computed from this value, too.
-  void watch(const Tensor& value);
+  void watch(const Tensor& value, SourceLocation at = SourceLocation::current());
 
   // The gradient of `target` (its sum, unless target_gradient is given) with respect to each
   // source; undefined for a source that the target does not depend on. Throws FailedPrecondition
-  // for a second call on a tape that is not persistent, InvalidArgument when target_gradient does
-  // not fit.
+  // for a second call on a tape that is not persistent, InvalidArgument for undefined tensors and
+  // when target_gradient does not fit.
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options = {},
                                SourceLocation at = SourceLocation::current());
