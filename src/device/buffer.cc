@@ -28,6 +28,8 @@ bool detail::sole_reference(const BufferBlock* block) noexcept {
 }
 
 Buffer Buffer::allocate(Device device, std::size_t bytes) {
+  // What the host is to fill lies with the host; ops carry it to TPUs.
+  if (device.kind == DeviceKind::xla) device = Device{};
   Buffer buffer;
   buffer.block_ = pool_of(device).allocate(bytes);
   buffer.data_ = static_cast<std::byte*>(buffer.block_->data);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device/pool.h"
+#include "device/xla/trace.h"
 
 namespace lockstep {
 namespace {
@@ -52,6 +53,8 @@ std::vector<Device> list_devices(DeviceKind kind) {
   std::vector<Device> devices;
   if (kind == DeviceKind::cpu)
     for (int i = 0; i < available_cores(); ++i) devices.push_back({kind, i});
+  if (kind == DeviceKind::xla)  // of the plugins loaded so far
+    for (int i = 0; i < xla::num_known_devices(); ++i) devices.push_back({kind, i});
   return devices;
 }
 

@@ -11,6 +11,7 @@
 #include "ops/dense_kernels.h"
 #include "ops/half_kernels.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -61,7 +62,8 @@ Tensor sum_of_rows(const Tensor& x) {
 
 Tensor put_bias_gradient(const Tensor& dy, const Tensor& y, bool relu, int bias,
                          GradientSink& sink) {
-  if (recording({&dy})) {  // for a gradient of the gradient, which does not reach y
+  // For a gradient of the gradient, which does not reach y, and where compilers fuse.
+  if (recording({&dy}) || traced::any({&dy, &y})) {
     Tensor dz = relu ? dy * stop_gradient(sign(y)) : dy;
     if (sink.wants(bias)) sink.put(bias, [&] { return sum_of_rows(dz); });
     return dz;

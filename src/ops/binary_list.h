@@ -21,6 +21,10 @@ struct Add : OnNumbers {
   static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a + b;
+  }
 };
 
 struct Sub : OnNumbers {
@@ -36,6 +40,10 @@ struct Sub : OnNumbers {
   template <class V>
   static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return -dy;
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a - b;
   }
 };
 
@@ -53,6 +61,10 @@ struct Mul : OnNumbers {
   static V gradient_b(const V& dy, const V& a, const V&, const V&) {
     return dy * a;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a * b;
+  }
 };
 
 struct Div : OnFloats {
@@ -68,6 +80,10 @@ struct Div : OnFloats {
   template <class V>
   static V gradient_b(const V& dy, const V&, const V& b, const V& y) {
     return -(dy * y) / b;
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a / b;
   }
 };
 
@@ -85,6 +101,10 @@ struct Pow : OnFloats {
   static V gradient_b(const V& dy, const V& a, const V&, const V& y) {
     return dy * (y * log(select(greater(a, 0), a, 1)));
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return pow(a, b);
+  }
 };
 
 struct Maximum : OnNumbers {
@@ -100,6 +120,10 @@ struct Maximum : OnNumbers {
   template <class V>
   static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
     return select(greater_equal(a, b), 0, dy);
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return maximum(a, b);
   }
 };
 
@@ -117,6 +141,10 @@ struct Minimum : OnNumbers {
   static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
     return select(less_equal(a, b), 0, dy);
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return minimum(a, b);
+  }
 };
 
 #define LOCKSTEP_BINARY_OPS(op)                                                         \
@@ -130,16 +158,28 @@ struct Equal : OnNumbers {
   static bool forward(T a, T b) {
     return a == b;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return equal(a, b);
+  }
 };
 struct NotEqual : OnNumbers {
   template <class T>
   static bool forward(T a, T b) {
     return a != b;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return not_equal(a, b);
+  }
 };
 struct Less : OnNumbers {
   template <class T>
   static bool forward(T a, T b) {
+    return a < b;
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
     return a < b;
   }
 };
@@ -148,16 +188,28 @@ struct LessEqual : OnNumbers {
   static bool forward(T a, T b) {
     return a <= b;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a <= b;
+  }
 };
 struct Greater : OnNumbers {
   template <class T>
   static bool forward(T a, T b) {
     return a > b;
   }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return a > b;
+  }
 };
 struct GreaterEqual : OnNumbers {
   template <class T>
   static bool forward(T a, T b) {
+    return a >= b;
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
     return a >= b;
   }
 };

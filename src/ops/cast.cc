@@ -7,6 +7,7 @@
 
 #include "ops/half_kernels.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 #include "tensor/visit_dtype.h"
 
 namespace lockstep {
@@ -59,8 +60,14 @@ void cast_cpu(DType from, DType to, const void* x, void* y, std::int64_t n) {
 Tensor cast(const Tensor& x, DType dtype, SourceLocation at) {
   require_defined("cast", "x", x, at);
   if (x.dtype() == dtype) return x;
-  Tensor y = make_result(common_device("cast", {&x}, at), dtype, x.shape());
-  cast_cpu(x.dtype(), dtype, x.raw_data(), write<void>(y), x.num_elements());
+  const Device device = common_device("cast", {&x}, at);
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::cast(x, dtype);
+  } else {
+    y = make_result(device, dtype, x.shape());
+    cast_cpu(x.dtype(), dtype, x.raw_data(), write<void>(y), x.num_elements());
+  }
   if (is_floating(x.dtype()) && is_floating(dtype))
     record("cast", {&x}, y, [from = x.dtype()](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return cast(dy, from); });

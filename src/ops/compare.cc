@@ -4,12 +4,14 @@
 
 #include "ops/elementwise_cpu.h"
 #include "ops/operands.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
 
 Tensor compare(CompareOp op, const char* name, const Operand& a, const Operand& b) {
   const OperandPair pair(name, a, b);
+  if (traced::on(pair.device)) return traced::compare(op, a, b, pair);
   Tensor y = make_result(pair.device, DType::boolean, pair.shape);
   cpu::compare(op, pair.dtype, pair.data_a, pair.data_b, write<bool>(y),
                Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
@@ -21,6 +23,8 @@ Tensor logical(BinaryOp op, const char* name, const Operand& a, const Operand& b
   const OperandPair pair(name, a, b);
   require_dtype(pair.dtype == DType::boolean, name, a.is_number() ? b.tensor() : a.tensor(),
                 "dtype bool", pair.at);
+  if (traced::on(pair.device))
+    return traced::logical(op == BinaryOp::minimum ? "and" : "or", a, b, pair);
   Tensor y = make_result(pair.device, DType::boolean, pair.shape);
   cpu::binary(op, DType::u8, pair.data_a, pair.data_b, write<void>(y),
               Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
@@ -51,6 +55,7 @@ Tensor is_finite(const Tensor& x, SourceLocation at) {
   require_defined("is_finite", "x", x, at);
   const Device device = common_device("is_finite", {&x}, at);
   require_dtype(x.dtype() != DType::boolean, "is_finite", x, "a floating or integer dtype", at);
+  if (traced::on(device)) return traced::is_finite(x);
   Tensor y = make_result(device, DType::boolean, x.shape());
   cpu::is_finite(x.dtype(), x.raw_data(), write<bool>(y), x.num_elements());
   return y;

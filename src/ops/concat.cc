@@ -7,6 +7,7 @@
 
 #include "ops/result.h"
 #include "ops/strided_copy.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -38,10 +39,23 @@ Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
   return result;
 }
 
+Tensor concat_cpu(const std::vector<Tensor>& parts, int axis, Device device, const Shape& shape) {
+  Tensor y = make_result(device, parts[0].dtype(), shape);
+  std::int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    copy_box(part, y, box_begin(shape, axis, begin), true);
+    begin += part.dim(axis);
+  }
+  return y;
+}
+
 // The part [begin, begin + extent) of x along an axis; whole rows without a copy.
 Tensor part_of(const char* op, const Tensor& x, int axis, std::int64_t begin, std::int64_t extent,
                SourceLocation at) {
   const Shape shape = x.shape().with_dim(axis, extent);
+  if (traced::on(x.device()))
+    return traced::slice(x, box_begin(x.shape(), axis, begin),
+                         Extents(shape.dims().begin(), shape.dims().end()));
   if (axis == 0) {
     const std::size_t row = x.dim(0) == 0 ? 0 : x.bytes() / static_cast<std::size_t>(x.dim(0));
     return Tensor(x.buffer().slice(static_cast<std::size_t>(begin) * row,
@@ -101,13 +115,9 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
             " of the result is longer than any memory holds");
     recorded = recorded || recording({&part});
   }
-  Tensor y =
-      make_result(device, parts[0].dtype(), parts[0].shape().with_dim(along, total, at, "concat"));
-  std::int64_t begin = 0;
-  for (const Tensor& part : parts) {
-    copy_box(part, y, box_begin(y.shape(), along, begin), true);
-    begin += part.dim(along);
-  }
+  const Shape whole = parts[0].shape().with_dim(along, total, at, "concat");
+  const Tensor y =
+      traced::on(device) ? traced::concat(parts, along) : concat_cpu(parts, along, device, whole);
   if (recorded && is_floating(y.dtype()))
     current_recorder()->record(
         "concat", inputs, {&y, 1},
@@ -198,7 +208,9 @@ Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
     rows = rows && (axis == 0 || extent == shape[axis]);
   }
   Tensor y;
-  if (rows) {
+  if (traced::on(device)) {
+    y = traced::slice(x, begin, Extents(box.dims().begin(), box.dims().end()));
+  } else if (rows) {
     y = part_of("slice", x, 0, begin[0], box[0], at);
   } else {
     y = make_result(device, x.dtype(), box);
@@ -228,9 +240,14 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
             x.shape(), " are more than any memory holds");
     shape = shape.with_dim(axis, extent, at, "pad");
   }
-  Tensor y = make_result(device, x.dtype(), shape);
-  if (shape.num_elements() != x.num_elements()) std::memset(write<void>(y), 0, y.bytes());
-  copy_box(x, y, before, true);
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::pad(x, before, after);
+  } else {
+    y = make_result(device, x.dtype(), shape);
+    if (shape.num_elements() != x.num_elements()) std::memset(write<void>(y), 0, y.bytes());
+    copy_box(x, y, before, true);
+  }
   if (is_floating(x.dtype()))
     record("pad", {&x}, y, [before, own = x.shape()](const Tensor& dy, GradientSink& sink) {
       const std::vector<std::int64_t> extents(own.dims().begin(), own.dims().end());

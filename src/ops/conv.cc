@@ -7,6 +7,7 @@
 #include "ops/bias_gradient.h"
 #include "ops/convolution.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 #include "ops/window_extent.h"
 
 namespace lockstep {
@@ -92,10 +93,15 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   }
   const Device device = common_device(kOp, {&x, &w, &bias}, at);
   const bool relu = options.activation == Activation::relu;
-  Tensor y = make_result(device, x.dtype(), result_shape(kOp, conv, at));
-  if (conv.batch > 0)
-    cpu::convolve(conv, x.dtype(), device, x.raw_data(), w.raw_data(),
-                  bias.defined() ? bias.raw_data() : nullptr, relu, write<void>(y));
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::convolve(conv, x, w, bias, relu);
+  } else {
+    y = make_result(device, x.dtype(), result_shape(kOp, conv, at));
+    if (conv.batch > 0)
+      cpu::convolve(conv, x.dtype(), device, x.raw_data(), w.raw_data(),
+                    bias.defined() ? bias.raw_data() : nullptr, relu, write<void>(y));
+  }
   record(kOp, {&x, &w, &bias}, y,
          [x, w, relu, options = linear(options), y = relu ? y : Tensor()](const Tensor& dy,
                                                                           GradientSink& sink) {
@@ -115,10 +121,15 @@ Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& w, const Shape& x_s
   const Convolution conv = convolution_of(kOp, x_shape, w.shape(), options, at);
   check_dy(kOp, dy, conv, at);
   const Device device = common_device(kOp, {&dy, &w}, at);
-  Tensor dx = make_result(device, dy.dtype(), x_shape);
-  if (conv.batch > 0)
-    cpu::convolve_input_gradient(conv, dy.dtype(), device, dy.raw_data(), w.raw_data(),
-                                 write<void>(dx));
+  Tensor dx;
+  if (traced::on(device)) {
+    dx = traced::convolve_input_gradient(conv, dy, w);
+  } else {
+    dx = make_result(device, dy.dtype(), x_shape);
+    if (conv.batch > 0)
+      cpu::convolve_input_gradient(conv, dy.dtype(), device, dy.raw_data(), w.raw_data(),
+                                   write<void>(dx));
+  }
   record(kOp, {&dy, &w}, dx,
          [dy, w, options = linear(options)](const Tensor& d, GradientSink& sink) {
            if (sink.wants(1))
@@ -135,12 +146,17 @@ Tensor conv2d_weight_gradient(const Tensor& dy, const Tensor& x, const Shape& w_
   const Convolution conv = convolution_of(kOp, x.shape(), w_shape, options, at);
   check_dy(kOp, dy, conv, at);
   const Device device = common_device(kOp, {&dy, &x}, at);
-  Tensor dw = make_result(device, dy.dtype(), w_shape);
-  if (conv.batch > 0)
-    cpu::convolve_weight_gradient(conv, dy.dtype(), device, x.raw_data(), dy.raw_data(),
-                                  write<void>(dw));
-  else
-    std::memset(write<void>(dw), 0, dw.bytes());
+  Tensor dw;
+  if (traced::on(device)) {
+    dw = traced::convolve_weight_gradient(conv, x, dy);
+  } else {
+    dw = make_result(device, dy.dtype(), w_shape);
+    if (conv.batch > 0)
+      cpu::convolve_weight_gradient(conv, dy.dtype(), device, x.raw_data(), dy.raw_data(),
+                                    write<void>(dw));
+    else
+      std::memset(write<void>(dw), 0, dw.bytes());
+  }
   record(kOp, {&dy, &x}, dw,
          [dy, x, options = linear(options)](const Tensor& d, GradientSink& sink) {
            if (sink.wants(1))

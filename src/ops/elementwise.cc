@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
@@ -6,6 +7,7 @@
 
 #include "ops/elementwise_cpu.h"
 #include "ops/operands.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -66,11 +68,11 @@ Tensor fused_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept) {
 
 void put_unary_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept, GradientSink& sink) {
   if (!sink.wants(0)) return;
-  if (!recording({&dy, &kept})) {
+  if (!recording({&dy, &kept}) && !traced::any({&dy, &kept})) {
     sink.put(0, [&] { return fused_gradient(op, dy, kept); });
-  } else {  // for a gradient of the gradient
+  } else {  // for a gradient of the gradient, and where compilers fuse
     const Tensor derivative = kUnaryRules[static_cast<int>(op)].derivative(kept);
-    sink.put(0, [&] { return dy * derivative; });
+    sink.put(0, [&] { return dy * cast(derivative, dy.dtype()); });
   }
 }
 
@@ -79,8 +81,13 @@ Tensor unary(UnaryOp op, const Tensor& x, SourceLocation at) {
   require_defined(rule.name, "x", x, at);
   const Device device = common_device(rule.name, {&x}, at);
   require_dtype(cpu::offers(op, x.dtype()), rule.name, x, rule.dtypes, at);
-  Tensor y = make_result(device, x.dtype(), x.shape());
-  cpu::unary(op, x.dtype(), x.raw_data(), write<void>(y), x.num_elements());
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::unary(op, x, at);
+  } else {
+    y = make_result(device, x.dtype(), x.shape());
+    cpu::unary(op, x.dtype(), x.raw_data(), write<void>(y), x.num_elements());
+  }
   if (rule.derivative && is_floating(x.dtype()) && recording({&x})) {
     Tensor kept = rule.keeps == kArgument ? x : rule.keeps == kResult ? y : Tensor();
     record(rule.name, {&x}, y, [op, kept](const Tensor& dy, GradientSink& sink) {
@@ -136,9 +143,14 @@ Tensor binary(BinaryOp op, const Operand& a, const Operand& b) {
   const OperandPair pair(rule.name, a, b);
   require_dtype(cpu::offers(op, pair.dtype), rule.name, a.is_number() ? b.tensor() : a.tensor(),
                 rule.dtypes, pair.at);
-  Tensor y = make_result(pair.device, pair.dtype, pair.shape);
-  cpu::binary(op, pair.dtype, pair.data_a, pair.data_b, write<void>(y),
-              Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  Tensor y;
+  if (traced::on(pair.device)) {
+    y = traced::binary(op, a, b, pair);
+  } else {
+    y = make_result(pair.device, pair.dtype, pair.shape);
+    cpu::binary(op, pair.dtype, pair.data_a, pair.data_b, write<void>(y),
+                Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  }
   if (is_floating(pair.dtype)) record_binary(op, a, b, pair, y);
   return y;
 }

@@ -13,6 +13,7 @@
 // A functor says
 //   supports<T>     for which element types kernels are built (f16 and bf16 come with float)
 //   forward(x...)   the value of one element
+//   traced(x...)    the same as an expression of StableHLO (hlo.h), for TPUs
 //   derivative(v)   unary: dy/dx from what kKeeps names, the argument or the result; an op that has
 //                   none is constant almost everywhere, and no gradient flows through it
 //   gradient_a, _b  binary: the gradient of each argument, before it is summed to its shape, from

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/result.h"
+#include "ops/traced.h"
 #include "tensor/visit_dtype.h"
 
 namespace lockstep {
@@ -56,15 +57,10 @@ void add_row(const T* from, T* to, std::int64_t n) {
   }
 }
 
-}  // namespace
-
-Tensor gather(const Tensor& x, const Tensor& indices, SourceLocation at) {
-  require_indices("gather", indices, at);
-  require_defined("gather", "x", x, at);
-  require(x.rank() >= 1, at, "gather", "expected x to have rows, got a scalar");
-  const Device device = common_device("gather", {&x, &indices}, at);
+Tensor gather_cpu(const Tensor& x, const Tensor& indices, Device device, const Shape& shape,
+                  SourceLocation at) {
   const std::int64_t rows = x.dim(0);
-  Tensor y = make_result(device, x.dtype(), joined("gather", indices.shape(), x.shape(), 1, at));
+  Tensor y = make_result(device, x.dtype(), shape);
   const std::size_t bytes = rows == 0 ? 0 : x.bytes() / static_cast<std::size_t>(rows);
   for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
     require_in_range("gather", index, place, rows, at);
@@ -73,6 +69,36 @@ Tensor gather(const Tensor& x, const Tensor& indices, SourceLocation at) {
         static_cast<const std::byte*>(x.raw_data()) + static_cast<std::size_t>(index) * bytes,
         bytes);
   });
+  return y;
+}
+
+Tensor scatter_add_cpu(const Tensor& indices, const Tensor& updates, Device device,
+                       const Shape& shape, SourceLocation at) {
+  Tensor y = make_result(device, updates.dtype(), shape);
+  if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
+  const std::int64_t count = indices.num_elements();
+  const std::int64_t width = count == 0 ? 0 : updates.num_elements() / count;
+  visit_dtype(updates.dtype(), [&]<class T>(T) {
+    if constexpr (!std::is_same_v<T, bool>)
+      for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
+        require_in_range("scatter_add", index, place, shape[0], at);
+        add_row(read<T>(updates) + place * width, write<T>(y) + index * width, width);
+      });
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, const Tensor& indices, SourceLocation at) {
+  require_indices("gather", indices, at);
+  require_defined("gather", "x", x, at);
+  require(x.rank() >= 1, at, "gather", "expected x to have rows, got a scalar");
+  const Device device = common_device("gather", {&x, &indices}, at);
+  const std::int64_t rows = x.dim(0);
+  const Shape shape = joined("gather", indices.shape(), x.shape(), 1, at);
+  const Tensor y = traced::on(device) ? traced::gather(x, indices, shape)
+                                      : gather_cpu(x, indices, device, shape, at);
   if (is_floating(x.dtype()))
     record("gather", {&x, &indices}, y, [indices, rows](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return scatter_add(indices, dy, rows); });
@@ -95,18 +121,9 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
   require(fits, at, op, "expected updates whose shape begins with that of the indices, ",
           indices.shape(), ", got ", updates.shape());
   const Device device = common_device(op, {&indices, &updates}, at);
-  Tensor y = make_result(device, updates.dtype(),
-                         joined(op, Shape({rows}, at, op), updates.shape(), indices.rank(), at));
-  if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
-  const std::int64_t count = indices.num_elements();
-  const std::int64_t width = count == 0 ? 0 : updates.num_elements() / count;
-  visit_dtype(updates.dtype(), [&]<class T>(T) {
-    if constexpr (!std::is_same_v<T, bool>)
-      for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
-        require_in_range(op, index, place, rows, at);
-        add_row(read<T>(updates) + place * width, write<T>(y) + index * width, width);
-      });
-  });
+  const Shape shape = joined(op, Shape({rows}, at, op), updates.shape(), indices.rank(), at);
+  const Tensor y = traced::on(device) ? traced::scatter_add(indices, updates, shape)
+                                      : scatter_add_cpu(indices, updates, device, shape, at);
   if (is_floating(updates.dtype()))
     record(op, {&indices, &updates}, y, [indices](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(1)) sink.put(1, [&] { return gather(dy, indices); });
@@ -117,8 +134,10 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
 Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, SourceLocation at) {
   require_indices("one_hot", indices, at);
   require(depth >= 0, at, "one_hot", "expected a depth of 0 or more, got ", depth);
-  Tensor y = make_result(common_device("one_hot", {&indices}, at), dtype,
-                         joined("one_hot", indices.shape(), Shape({depth}, at, "one_hot"), 0, at));
+  const Device device = common_device("one_hot", {&indices}, at);
+  const Shape shape = joined("one_hot", indices.shape(), Shape({depth}, at, "one_hot"), 0, at);
+  if (traced::on(device)) return traced::one_hot(indices, depth, dtype, shape);
+  Tensor y = make_result(device, dtype, shape);
   if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
   visit_dtype(dtype, [&]<class T>(T) {
     T one;

@@ -12,6 +12,7 @@
 #include "ops/broadcast.h"
 #include "ops/gemm.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -177,8 +178,13 @@ void dense_cpu(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, SourceLocation at) {
   const Product product = checked_product(a, b, options, at);
   const Device device = common_device("matmul", {&a, &b}, at);
-  Tensor y = make_result(device, a.dtype(), product.shape);
-  multiply_cpu(product, options, a.dtype(), device, a, b, write<void>(y));
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::matmul(a, b, options, product.shape);
+  } else {
+    y = make_result(device, a.dtype(), product.shape);
+    multiply_cpu(product, options, a.dtype(), device, a, b, write<void>(y));
+  }
   if (is_floating(a.dtype()))
     record("matmul", {&a, &b}, y, [a, b, options](const Tensor& dy, GradientSink& sink) {
       put_gradients(a, b, options, dy, sink);
@@ -191,8 +197,14 @@ Tensor dense(const Tensor& x, const Tensor& w, const Tensor& bias, Activation ac
   check_dense(x, w, bias, at);
   const Device device = common_device("dense", {&x, &w, &bias}, at);
   const bool relu = activation == Activation::relu;
-  Tensor y = make_result(device, x.dtype(), x.shape().with_dim(-1, w.dim(1), at, "dense"));
-  dense_cpu(x, w, bias, relu, device, y);
+  const Shape shape = x.shape().with_dim(-1, w.dim(1), at, "dense");
+  Tensor y;
+  if (traced::on(device)) {
+    y = traced::dense(x, w, bias, relu, shape);
+  } else {
+    y = make_result(device, x.dtype(), shape);
+    dense_cpu(x, w, bias, relu, device, y);
+  }
   record("dense", {&x, &w, &bias}, y,
          [x, w, relu, y = relu ? y : Tensor()](const Tensor& dy, GradientSink& sink) {
            const Tensor dz = put_bias_gradient(dy, y, relu, 2, sink);

@@ -6,6 +6,7 @@
 #include "ops/half_kernels.h"
 #include "ops/pool_kernels.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 #include "ops/window_extent.h"
 
 namespace lockstep {
@@ -84,6 +85,10 @@ struct Maxima {
 
 Maxima maxima(const Pooling& p, const Tensor& x, bool keep_taps) {
   const RecorderScope unrecorded(nullptr);
+  if (traced::on(x.device())) {
+    const auto [y, taps] = traced::max_pool(p.pool, x, keep_taps, p.tap_type());
+    return {y, taps};
+  }
   if (is_half(x.dtype())) {
     const Maxima wide = maxima(p, widened(x), keep_taps);
     return {cast(wide.y, x.dtype()), wide.taps};
@@ -104,10 +109,7 @@ Maxima maxima(const Pooling& p, const Tensor& x, bool keep_taps) {
   return result;
 }
 
-Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps);
-
-// x at the taps.
-Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
+Tensor gather_cpu(const Pooling& p, const Tensor& x, const Tensor& taps) {
   const Tensor from = widened(x);
   Tensor y = make_result(common_device(p.op, {&x, &taps}, {}), from.dtype(), p.y_shape);
   visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
@@ -115,7 +117,26 @@ Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
       max_kernel.gather(p.pool, read<T>(from), read<Index>(taps), write<T>(y));
     });
   });
-  if (is_half(x.dtype())) y = cast(y, x.dtype());
+  return is_half(x.dtype()) ? cast(y, x.dtype()) : y;
+}
+
+Tensor scatter_cpu(const Pooling& p, const Tensor& dy, const Tensor& taps) {
+  const Tensor from = widened(dy);
+  Tensor dx = make_result(common_device(p.op, {&dy, &taps}, {}), from.dtype(), p.x_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
+      max_kernel.scatter(p.pool, read<T>(from), read<Index>(taps), write<T>(dx));
+    });
+  });
+  return is_half(dy.dtype()) ? cast(dx, dy.dtype()) : dx;
+}
+
+Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps);
+
+// x at the taps.
+Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
+  const Tensor y =
+      traced::any({&x, &taps}) ? traced::pool_gather(p.pool, x, taps) : gather_cpu(p, x, taps);
   record("max_pool2d_gather", {&x}, y, [p, taps](const Tensor& dy, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return scatter(p, dy, taps); });
   });
@@ -124,14 +145,8 @@ Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
 
 // dy at the taps, zero elsewhere.
 Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps) {
-  const Tensor from = widened(dy);
-  Tensor dx = make_result(common_device(p.op, {&dy, &taps}, {}), from.dtype(), p.x_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
-      max_kernel.scatter(p.pool, read<T>(from), read<Index>(taps), write<T>(dx));
-    });
-  });
-  if (is_half(dy.dtype())) dx = cast(dx, dy.dtype());
+  const Tensor dx =
+      traced::any({&dy, &taps}) ? traced::pool_scatter(p.pool, dy, taps) : scatter_cpu(p, dy, taps);
   record("max_pool2d_gradient", {&dy}, dx, [p, taps](const Tensor& d, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return gather(p, d, taps); });
   });
@@ -140,15 +155,28 @@ Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps) {
 
 // ---- mean: linear, so that its gradient's gradient is itself
 
-Tensor mean_gradient(const Pooling& p, const Tensor& dy);
-
-Tensor mean(const Pooling& p, const Tensor& x) {
+Tensor mean_cpu(const Pooling& p, const Tensor& x) {
   const Tensor from = widened(x);
   Tensor y = make_result(common_device(p.op, {&x}, {}), from.dtype(), p.y_shape);
   visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
     kernel.mean(p.pool, read<T>(from), write<T>(y));
   });
-  if (is_half(x.dtype())) y = cast(y, x.dtype());
+  return is_half(x.dtype()) ? cast(y, x.dtype()) : y;
+}
+
+Tensor mean_gradient_cpu(const Pooling& p, const Tensor& dy) {
+  const Tensor from = widened(dy);
+  Tensor dx = make_result(common_device(p.op, {&dy}, {}), from.dtype(), p.x_shape);
+  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+    kernel.mean_gradient(p.pool, read<T>(from), write<T>(dx));
+  });
+  return is_half(dy.dtype()) ? cast(dx, dy.dtype()) : dx;
+}
+
+Tensor mean_gradient(const Pooling& p, const Tensor& dy);
+
+Tensor mean(const Pooling& p, const Tensor& x) {
+  const Tensor y = traced::on(x.device()) ? traced::mean_pool(p.pool, x) : mean_cpu(p, x);
   record("avg_pool2d", {&x}, y, [p](const Tensor& dy, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return mean_gradient(p, dy); });
   });
@@ -156,12 +184,8 @@ Tensor mean(const Pooling& p, const Tensor& x) {
 }
 
 Tensor mean_gradient(const Pooling& p, const Tensor& dy) {
-  const Tensor from = widened(dy);
-  Tensor dx = make_result(common_device(p.op, {&dy}, {}), from.dtype(), p.x_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    kernel.mean_gradient(p.pool, read<T>(from), write<T>(dx));
-  });
-  if (is_half(dy.dtype())) dx = cast(dx, dy.dtype());
+  const Tensor dx =
+      traced::on(dy.device()) ? traced::mean_pool_gradient(p.pool, dy) : mean_gradient_cpu(p, dy);
   record("avg_pool2d_gradient", {&dy}, dx, [p](const Tensor& d, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return mean(p, d); });
   });

@@ -11,6 +11,7 @@
 #include "ops/half_kernels.h"
 #include "ops/random_kernels.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -89,9 +90,12 @@ double quantile(double p) {
   return z;
 }
 
-Tensor result_for(const char* op, const Shape& shape, DType dtype, SourceLocation at) {
+void require_floating(const char* op, DType dtype, SourceLocation at) {
   require(is_floating(dtype), at, op, "expected a floating dtype, got ", name_of(dtype));
-  return make_result(current_device(), dtype, shape);
+}
+
+std::int64_t words_for(const Shape& shape, DType dtype) {
+  return shape.num_elements() * (dtype == DType::f64 ? 2 : 1);
 }
 
 // The largest finite value of a floating dtype.
@@ -117,7 +121,10 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceL
   require(width <= (dtype == DType::f64 ? most : double{FLT_MAX}), at, "uniform",
           "the distance of the bounds ", low, " and ", high,
           " overflows; draw from [-1, 1) and multiply");
-  Tensor y = result_for("uniform", shape, dtype, at);
+  require_floating("uniform", dtype, at);
+  if (traced::on(current_device()))
+    return traced::uniform(draw(words_for(shape, dtype)), shape, low, high, dtype);
+  Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     fill_doubles(y, [=](std::uint64_t bits) {
       const double value = low + width * (static_cast<double>(bits >> 11) * 0x1p-53);
@@ -135,7 +142,10 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceL
 
 Tensor normal(const Shape& shape, double mean, double stddev, DType dtype, SourceLocation at) {
   require_spread("normal", mean, stddev, at);
-  Tensor y = result_for("normal", shape, dtype, at);
+  require_floating("normal", dtype, at);
+  if (traced::on(current_device()))
+    return traced::normal(draw(words_for(shape, dtype)), shape, mean, stddev, dtype);
+  Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     // Pairs share radius and angle: an element needs its neighbour's bits.
     double radius = 0, angle = 0;
@@ -169,7 +179,10 @@ Tensor normal(const Shape& shape, double mean, double stddev, DType dtype, Sourc
 Tensor truncated_normal(const Shape& shape, double mean, double stddev, DType dtype,
                         SourceLocation at) {
   require_spread("truncated_normal", mean, stddev, at);
-  Tensor y = result_for("truncated_normal", shape, dtype, at);
+  require_floating("truncated_normal", dtype, at);
+  if (traced::on(current_device()))
+    return traced::truncated_normal(draw(words_for(shape, dtype)), shape, mean, stddev, dtype);
+  Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     const double width = std::erf(std::numbers::sqrt2);
     fill_doubles(y, [=](std::uint64_t bits) {
@@ -190,6 +203,9 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
           "expected dtype bool or a floating dtype, got ", name_of(dtype));
   const std::int64_t n = shape.num_elements();
   const auto threshold = static_cast<std::int64_t>(p * 0x1p32);  // words below it are true
+  if (traced::on(current_device()))
+    return cast(traced::bernoulli(draw(n), shape, static_cast<std::uint64_t>(threshold)), dtype,
+                at);
   Tensor flags = make_result(current_device(), DType::boolean, shape);
   auto* const to = write<std::uint8_t>(flags);
   in_chunks<std::uint8_t>(

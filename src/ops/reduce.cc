@@ -11,6 +11,7 @@
 
 #include "ops/reduce_cpu.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -44,11 +45,28 @@ struct ReducePlan {
     }
     result = options.keep_dims ? kept : Shape(std::span<const std::int64_t>(dims, rank));
   }
+
+  std::vector<std::int64_t> axes() const {
+    std::vector<std::int64_t> axes;
+    for (int axis = 0; axis < kept.rank(); ++axis)
+      if (reduced[axis]) axes.push_back(axis);
+    return axes;
+  }
 };
+
+// The reduction's name in StableHLO.
+std::string_view instruction(Reduction reduction, DType dtype) {
+  if (reduction == Reduction::sum) return "add";
+  if (dtype == DType::boolean) return reduction == Reduction::max ? "or" : "and";
+  return reduction == Reduction::max ? "maximum" : "minimum";
+}
 
 Tensor reduced(const char* op, Reduction reduction, const Tensor& x, const ReducePlan& plan,
                SourceLocation at, std::int64_t divisor = 1) {
-  Tensor y = make_result(common_device(op, {&x}, at), x.dtype(), plan.result);
+  const Device device = common_device(op, {&x}, at);
+  if (traced::on(device))
+    return traced::reduce(instruction(reduction, x.dtype()), x, plan.axes(), plan.result, divisor);
+  Tensor y = make_result(device, x.dtype(), plan.result);
   cpu::reduce(reduction, x.dtype(), x.raw_data(), write<void>(y), x.shape(), plan.reduced, divisor);
   return y;
 }
@@ -85,7 +103,7 @@ Tensor boolean(const char* op, Reduction reduction, const Tensor& x, const Reduc
   require_defined(op, "x", x, at);
   require_dtype(x.dtype() == DType::boolean, op, x, "dtype bool", at);
   const ReducePlan plan(op, x.shape(), options, at);
-  if (plan.count > 0) return reduced(op, reduction, x, plan, at);
+  if (plan.count > 0 || traced::on(x.device())) return reduced(op, reduction, x, plan, at);
   Tensor y = make_result(common_device(op, {&x}, at), DType::boolean, plan.result);
   std::fill_n(write<bool>(y), y.num_elements(), reduction == Reduction::min);
   return y;
@@ -148,6 +166,7 @@ Tensor argmax(const Tensor& x, int axis, SourceLocation at) {
   for (int i = along + 1; i < shape.rank(); ++i) inner *= shape[i];
   require(shape[along] > 0 || outer * inner == 0, at, "argmax", "axis ", axis, " of shape ", shape,
           " is empty; expected at least one element");
+  if (traced::on(device)) return traced::argmax(x, along);
   Tensor y = make_result(device, DType::i64, shape.without_axis(along));
   cpu::argmax(x.dtype(), x.raw_data(), write<std::int64_t>(y), outer, shape[along], inner);
   return y;

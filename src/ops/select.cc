@@ -5,6 +5,7 @@
 
 #include "ops/broadcast.h"
 #include "ops/operands.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -50,6 +51,32 @@ void select_cpu(const std::uint8_t* condition, const void* a, const void* b, voi
   });
 }
 
+// On the host; `shape` is that of the result.
+Tensor selected(const Tensor& condition, const OperandPair& pair, Device device,
+                const Shape& shape) {
+  const Broadcast<3> plan(shape, {&condition.shape(), &pair.shape_a, &pair.shape_b});
+  Tensor y = make_result(device, pair.dtype, shape);
+  const auto* flags = static_cast<const std::uint8_t*>(condition.raw_data());
+  const auto run = [&]<class T>(T) {
+    select_cpu<T>(flags, pair.data_a, pair.data_b, write<void>(y), plan);
+  };
+  switch (size_of(pair.dtype)) {
+    case 1:
+      run(std::uint8_t{});
+      break;
+    case 2:
+      run(std::uint16_t{});
+      break;
+    case 4:
+      run(std::uint32_t{});
+      break;
+    default:
+      run(std::uint64_t{});
+      break;
+  }
+  return y;
+}
+
 void put_gradient(int input, const Tensor& condition, const Tensor& dy, const Shape& shape,
                   GradientSink& sink) {
   if (!sink.wants(input)) return;
@@ -73,26 +100,11 @@ Tensor select(const Tensor& condition, const Operand& a, const Operand& b) {
   const OperandPair pair(kOp, a, b);
   const Device device = common_device(kOp, {&condition, &a.tensor(), &b.tensor()}, pair.at);
   const Shape shape = broadcast_shapes(condition.shape(), pair.shape, kOp, pair.at);
-  const Broadcast<3> plan(shape, {&condition.shape(), &pair.shape_a, &pair.shape_b});
-  Tensor y = make_result(device, pair.dtype, shape);
-  const auto* flags = static_cast<const std::uint8_t*>(condition.raw_data());
-  const auto run = [&]<class T>(T) {
-    select_cpu<T>(flags, pair.data_a, pair.data_b, write<void>(y), plan);
-  };
-  switch (size_of(pair.dtype)) {
-    case 1:
-      run(std::uint8_t{});
-      break;
-    case 2:
-      run(std::uint16_t{});
-      break;
-    case 4:
-      run(std::uint32_t{});
-      break;
-    default:
-      run(std::uint64_t{});
-      break;
-  }
+  Tensor y;
+  if (traced::on(device))
+    y = traced::select(condition, a, b, pair);
+  else
+    y = selected(condition, pair, device, shape);
   if (is_floating(pair.dtype))
     record(kOp, {&condition, &a.tensor(), &b.tensor()}, y,
            [condition, shape_a = pair.shape_a, shape_b = pair.shape_b](const Tensor& dy,

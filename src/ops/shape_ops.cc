@@ -6,6 +6,7 @@
 
 #include "ops/result.h"
 #include "ops/strided_copy.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -18,6 +19,31 @@ Tensor view(const char* op, const Tensor& x, const Shape& shape) {
     record(op, {&x}, y, [shape = x.shape()](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return reshape(dy, shape); });
     });
+  return y;
+}
+
+// Axis i of the result is axis from[i] of x.
+Tensor transpose_cpu(const Tensor& x, const int* from, Device device, const Shape& shape) {
+  Tensor y = make_result(device, x.dtype(), shape);
+  const Strides from_strides(x.shape()), to_strides(shape);
+  StridedCopy copy;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    copy.add_axis(shape[axis], from_strides[from[axis]], to_strides[axis]);
+  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
+  return y;
+}
+
+Tensor broadcast_cpu(const Tensor& x, Device device, const Shape& shape) {
+  const Shape& own = x.shape();
+  const int added = shape.rank() - own.rank();
+  Tensor y = make_result(device, x.dtype(), shape);
+  const Strides from(own), to(shape);
+  StridedCopy copy;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool repeated = axis < added || own[axis - added] == 1;
+    copy.add_axis(shape[axis], repeated ? 0 : from[axis - added], to[axis]);
+  }
+  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
   return y;
 }
 
@@ -132,12 +158,9 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
     back = axis;
     dims[axis] = shape[from[axis]];
   }
-  Tensor y = make_result(device, x.dtype(), Shape(Dims(dims, static_cast<std::size_t>(rank))));
-  const Strides from_strides(shape), to_strides(y.shape());
-  StridedCopy copy;
-  for (int axis = 0; axis < rank; ++axis)
-    copy.add_axis(dims[axis], from_strides[from[axis]], to_strides[axis]);
-  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
+  const Shape result(Dims(dims, static_cast<std::size_t>(rank)));
+  const Tensor y = traced::on(device) ? traced::transpose(x, {from, static_cast<std::size_t>(rank)})
+                                      : transpose_cpu(x, from, device, result);
   if (is_floating(x.dtype()))
     record("transpose", {&x}, y, [inverse](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return transpose(dy, inverse); });
@@ -154,14 +177,8 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, SourceLocation at) {
   for (int axis = 0; axis < own.rank() && fits; ++axis)
     fits = own[axis] == 1 || own[axis] == shape[axis + added];
   require(fits, at, "broadcast_to", "shape ", own, " does not broadcast to ", shape);
-  Tensor y = make_result(device, x.dtype(), shape);
-  const Strides from(own), to(shape);
-  StridedCopy copy;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const bool repeated = axis < added || own[axis - added] == 1;
-    copy.add_axis(shape[axis], repeated ? 0 : from[axis - added], to[axis]);
-  }
-  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
+  const Tensor y =
+      traced::on(device) ? traced::broadcast_to(x, shape) : broadcast_cpu(x, device, shape);
   if (is_floating(x.dtype()))
     record("broadcast_to", {&x}, y, [own](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return sum_to_shape(dy, own); });

@@ -3,6 +3,7 @@
 
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/gather.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/ops/shape_ops.h>
@@ -14,6 +15,7 @@
 #include "ops/half_kernels.h"
 #include "ops/result.h"
 #include "ops/softmax_kernels.h"
+#include "ops/traced.h"
 
 namespace lockstep {
 namespace {
@@ -47,6 +49,7 @@ Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? cast(x, DType::f32
 
 Tensor forward(Function f, const Tensor& x, int axis) {
   const RecorderScope unrecorded(nullptr);
+  if (traced::on(x.device())) return traced::softmax(x, axis, f.log);
   if (is_half(x.dtype())) return cast(forward(f, widened(x), axis), x.dtype());
   Tensor y = make_result(common_device(f.name, {&x}, {}), x.dtype(), x.shape());
   if (x.num_elements() == 0) return y;
@@ -72,7 +75,7 @@ Tensor fused_gradient(Function f, const Tensor& dy, const Tensor& y, int axis) {
 
 void put_gradient(Function f, const Tensor& dy, const Tensor& y, int axis, GradientSink& sink) {
   if (!sink.wants(0)) return;
-  if (!recording({&dy, &y})) {
+  if (!recording({&dy, &y}) && !traced::any({&dy, &y})) {
     sink.put(0, [&] { return fused_gradient(f, dy, y, axis); });
   } else if (f.log) {
     const Tensor part = exp(y) * sum(dy, {.axes = {axis}, .keep_dims = true});
@@ -127,6 +130,7 @@ void check_labels(const char* op, const Tensor& labels, const Tensor& logits, So
   require(labels.shape() == logits.shape().without_axis(-1), at, op,
           "expected labels [..] for logits [.., classes], got ", labels.shape(), " and ",
           logits.shape());
+  if (!labels.device().is_host()) return;
   const Rows size = rows_of(logits);
   for (std::int64_t row = 0; row < size.rows; ++row) {
     const std::int64_t label = label_at(labels, row);
@@ -150,12 +154,16 @@ struct Losses {
 // `labels` hold a class for each row, or where `dense` a weight for each class.
 Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool dense, bool keep) {
   const RecorderScope unrecorded(nullptr);
+  const Device device = common_device(op, {&labels, &logits}, {});
+  if (traced::on(device))
+    return {dense ? traced::cross_entropy(labels, logits)
+                  : traced::sparse_cross_entropy(labels, logits),
+            {}};
   if (is_half(logits.dtype())) {
     Losses wide = losses(op, dense ? widened(labels) : labels, widened(logits), dense, keep);
     wide.loss = cast(wide.loss, logits.dtype());
     return wide;
   }
-  const Device device = common_device(op, {&labels, &logits}, {});
   const DType dtype = logits.dtype();
   const Rows size = rows_of(logits);
   Losses result{make_result(device, dtype, logits.shape().without_axis(-1)), {}};
@@ -200,15 +208,6 @@ Tensor fused_gradient(const char* op, const Tensor& d, const Tensor& labels,
   return dx;
 }
 
-// 1 at each row's label, else 0, of the shape and dtype of `logits`.
-Tensor one_hot(const Tensor& labels, const Tensor& logits) {
-  const Rows size = rows_of(logits);
-  std::vector<double> weights(static_cast<std::size_t>(logits.num_elements()));
-  for (std::int64_t row = 0; row < size.rows; ++row)
-    weights[static_cast<std::size_t>(row * size.classes + label_at(labels, row))] = 1;
-  return cast(Tensor(logits.shape(), std::span<const double>(weights)), logits.dtype());
-}
-
 // d (softmax(logits) sum(labels) - labels), in public ops, for gradients of it.
 void put_recorded_gradient(int input, const Tensor& d, const Tensor& labels, const Tensor& logits,
                            GradientSink& sink) {
@@ -236,8 +235,9 @@ Tensor sparse_softmax_cross_entropy(const Tensor& labels, const Tensor& logits, 
   record(kOp, {&labels, &logits}, result.loss,
          [labels, logits, softmax = result.softmax](const Tensor& d, GradientSink& sink) {
            if (!sink.wants(1)) return;
-           if (recording({&d, &logits}))
-             put_recorded_gradient(1, d, one_hot(labels, logits), logits, sink);
+           if (recording({&d, &logits}) || traced::any({&d, &labels, &logits}))
+             put_recorded_gradient(1, d, one_hot(labels, logits.dim(-1), logits.dtype()), logits,
+                                   sink);
            else
              sink.put(1, [&] { return fused_gradient(kOp, d, labels, softmax, false); });
          });
@@ -255,7 +255,7 @@ Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceL
   record(kOp, {&labels, &logits}, result.loss,
          [labels, logits, softmax = result.softmax](const Tensor& d, GradientSink& sink) {
            if (sink.wants(1)) {
-             if (recording({&d, &labels, &logits}))
+             if (recording({&d, &labels, &logits}) || traced::any({&d, &labels, &logits}))
                put_recorded_gradient(1, d, labels, logits, sink);
              else
                sink.put(1, [&] { return fused_gradient(kOp, d, labels, softmax, true); });

@@ -18,12 +18,20 @@ struct Neg : OnSigned {
   static auto derivative(const V&) {
     return Number<V>(-1);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return -x;
+  }
 };
 
 struct Sign : OnSigned {
   template <class T>
   static T forward(T x) {  // NaN stays NaN
     return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return sign(x);
   }
 };
 
@@ -41,6 +49,10 @@ struct Abs : OnSigned {
     else
       return sign(x);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return abs(x);
+  }
 };
 
 struct Sqrt : OnFloats {
@@ -52,6 +64,10 @@ struct Sqrt : OnFloats {
   template <class V>
   static V derivative(const V& y) {
     return Number<V>(0.5) / y;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return sqrt(x);
   }
 };
 
@@ -65,6 +81,10 @@ struct Rsqrt : OnFloats {
   static V derivative(const V& y) {
     return Number<V>(-0.5) * y * y * y;
   }
+  template <class E>
+  static E traced(const E& x) {
+    return 1 / sqrt(x);
+  }
 };
 
 struct Exp : OnFloats {
@@ -76,6 +96,10 @@ struct Exp : OnFloats {
   template <class V>
   static V derivative(const V& y) {
     return y;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return exp(x);
   }
 };
 
@@ -89,6 +113,10 @@ struct Expm1 : OnFloats {
   static V derivative(const V& y) {
     return y + Number<V>(1);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return expm1(x);
+  }
 };
 
 struct Log : OnFloats {
@@ -100,6 +128,10 @@ struct Log : OnFloats {
   template <class V>
   static V derivative(const V& x) {
     return Number<V>(1) / x;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return log(x);
   }
 };
 
@@ -113,6 +145,10 @@ struct Log1p : OnFloats {
   static V derivative(const V& x) {
     return Number<V>(1) / (x + Number<V>(1));
   }
+  template <class E>
+  static E traced(const E& x) {
+    return log1p(x);
+  }
 };
 
 struct Tanh : OnFloats {
@@ -124,6 +160,10 @@ struct Tanh : OnFloats {
   template <class V>
   static V derivative(const V& y) {
     return Number<V>(1) - y * y;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return tanh(x);
   }
 };
 
@@ -137,6 +177,10 @@ struct Sigmoid : OnFloats {
   static V derivative(const V& y) {
     return y * (Number<V>(1) - y);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return sigmoid(x);
+  }
 };
 
 struct Erf : OnFloats {
@@ -149,6 +193,10 @@ struct Erf : OnFloats {
   static V derivative(const V& x) {
     using math::exp;  // 2 / sqrt(pi) exp(-x^2)
     return Number<V>(1.12837916709551257390) * exp(-(x * x));
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return erf(x);
   }
 };
 
@@ -170,6 +218,10 @@ struct Gelu : OnFloats {
       return cdf + x * (kDensity * exp(-0.5 * square(x)));
     }
   }
+  template <class E>
+  static E traced(const E& x) {
+    return 0.5 * x * (1 + erf(0.70710678118654752440 * x));
+  }
 };
 
 struct Relu : OnSigned {
@@ -185,6 +237,10 @@ struct Relu : OnSigned {
     else
       return sign(y);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return maximum(x, 0);
+  }
 };
 
 struct Square : OnNumbers {
@@ -196,6 +252,10 @@ struct Square : OnNumbers {
   template <class V>
   static V derivative(const V& x) {
     return Number<V>(2) * x;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return x * x;
   }
 };
 
@@ -209,12 +269,20 @@ struct Reciprocal : OnFloats {
   static V derivative(const V& y) {
     return -(y * y);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return 1 / x;
+  }
 };
 
 struct Floor : OnFloats {
   template <class T>
   static T forward(T x) {
     return math::floor(x);
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return floor(x);
   }
 };
 
@@ -223,12 +291,20 @@ struct Ceil : OnFloats {
   static T forward(T x) {
     return math::ceil(x);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return ceil(x);
+  }
 };
 
 struct Round : OnFloats {
   template <class T>
   static T forward(T x) {
     return math::round(x);
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return round(x);
   }
 };
 
@@ -245,6 +321,10 @@ struct Sin : OnFloats {
     using math::cos;
     return cos(x);
   }
+  template <class E>
+  static E traced(const E& x) {
+    return sin(x);
+  }
 };
 
 struct Cos : OnFloats {
@@ -258,6 +338,10 @@ struct Cos : OnFloats {
   static V derivative(const V& x) {
     using math::sin;
     return -sin(x);
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return cos(x);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "ops/half_kernels.h"
 #include "ops/result.h"
+#include "ops/traced.h"
 #include "ops/update_kernels.h"
 
 namespace lockstep {
@@ -23,14 +24,33 @@ const UpdateKernels<T>& kernels() {
     return f64_update();
 }
 
-double scalar(const char* op, const char* what, const Tensor& x, SourceLocation at) {
+void require_scalar(const char* op, const char* what, const Tensor& x, SourceLocation at) {
   require_defined(op, what, x, at);
   require(x.num_elements() == 1, at, op, what, " must be a scalar, got shape ", x.shape());
+}
+
+double scalar(const char* op, const char* what, const Tensor& x, SourceLocation at) {
+  require_scalar(op, what, x, at);
   return x.item<double>(at);
 }
 
 double scale_of(const char* op, const Tensor& gradient_scale, SourceLocation at) {
   return gradient_scale.defined() ? scalar(op, "gradient_scale", gradient_scale, at) : 1.0;
+}
+
+bool on_tpu(const char* op, std::initializer_list<const Tensor*> inputs, SourceLocation at) {
+  return traced::on(common_device(op, inputs, at));
+}
+
+bool any_on_tpu(std::span<const Tensor> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return traced::any({&x}); });
+}
+
+// Checks what for_each_part checks of host tensors.
+void require_floating(const char* op, std::span<const Tensor> tensors, SourceLocation at) {
+  for (const Tensor& x : tensors)
+    require_dtype(is_floating(x.dtype()), op, x, "a floating dtype", at);
 }
 
 void require_state(const char* op, const char* what, const Tensor& x, const Tensor& weights,
@@ -108,6 +128,16 @@ AdamState adam_update(AdamState&& state, const Tensor& gradient, const Tensor& l
   require_weights(op, state.weights, gradient, at);
   require_state(op, "the first moment", state.first, state.weights, at);
   require_state(op, "the second moment", state.second, state.weights, at);
+  if (on_tpu(op,
+             {&state.weights, &state.first, &state.second, &gradient, &learning_rate, &step,
+              &gradient_scale},
+             at)) {
+    require_scalar(op, "learning_rate", learning_rate, at);
+    require_scalar(op, "step", step, at);
+    AdamState updated = traced::adam(state, gradient, learning_rate, step, options, gradient_scale);
+    state = {};
+    return updated;
+  }
   const double rate = scalar(op, "learning_rate", learning_rate, at);
   const double number = scalar(op, "step", step, at);
   require(number >= 1, at, op, "step is the number of this update and starts at 1, got ", number);
@@ -135,6 +165,13 @@ SgdState sgd_update(SgdState&& state, const Tensor& gradient, const Tensor& lear
   require_weights(op, state.weights, gradient, at);
   const bool moves = options.momentum != 0;
   if (moves) require_state(op, "the velocity", state.velocity, state.weights, at);
+  if (on_tpu(op, {&state.weights, &state.velocity, &gradient, &learning_rate, &gradient_scale},
+             at)) {
+    require_scalar(op, "learning_rate", learning_rate, at);
+    SgdState updated = traced::sgd(state, gradient, learning_rate, options, gradient_scale);
+    state = {};
+    return updated;
+  }
   const double rate = scalar(op, "learning_rate", learning_rate, at);
   const double scale = scale_of(op, gradient_scale, at);
   common_device(op, {&state.weights, &state.velocity, &gradient}, at);
@@ -180,6 +217,10 @@ void for_each_part(const char* op, std::span<const Tensor> tensors, SourceLocati
 }  // namespace
 
 Tensor is_finite_all(std::span<const Tensor> tensors, SourceLocation at) {
+  if (any_on_tpu(tensors)) {
+    require_floating("is_finite_all", tensors, at);
+    return traced::is_finite_all(tensors);
+  }
   bool finite = true;
   for_each_part("is_finite_all", tensors, at, [&]<class T>(const T* x, std::int64_t n) {
     finite = finite && kernels<T>().all_finite(x, n);
@@ -188,6 +229,10 @@ Tensor is_finite_all(std::span<const Tensor> tensors, SourceLocation at) {
 }
 
 Tensor global_norm(std::span<const Tensor> tensors, SourceLocation at) {
+  if (any_on_tpu(tensors)) {
+    require_floating("global_norm", tensors, at);
+    return traced::global_norm(tensors);
+  }
   double squares = 0;
   for_each_part("global_norm", tensors, at, [&]<class T>(const T* x, std::int64_t n) {
     squares += kernels<T>().sum_of_squares(x, n);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "device/xla/trace.h"
 #include "tensor/convert.h"
 #include "tensor/visit_dtype.h"
 
@@ -22,9 +23,40 @@ std::uint64_t steps_between(std::int64_t begin, std::int64_t end, std::int64_t s
   return (distance - 1) / stride + 1;
 }
 
+// A constant of the step that is being traced.
+Tensor traced_full(xla::Trace& trace, const Shape& shape, double value, DType dtype) {
+  std::uint64_t bits = 0;
+  visit_dtype(dtype, [&]<class T>(T) {
+    const T element = detail::converted<T>(value);
+    std::memcpy(&bits, &element, sizeof element);
+  });
+  const xla::Type type{xla::element_of(dtype), shape};
+  const std::string text = "value = " + xla::constant_text(type, bits);
+  return Tensor(trace.result(trace.emit("stablehlo.constant", {}, text, type), dtype), dtype,
+                shape);
+}
+
+Buffer copied(const Tensor& x, Device device, SourceLocation at) {
+  const bool from_tpu = x.device().kind == DeviceKind::xla;
+  if (device.kind == DeviceKind::xla) {
+    if (x.device() == device) return x.buffer();  // values there are never written
+    if (from_tpu) return copied(copy_to(x, Device{}, at), device, at);
+    return xla::upload(device.index, x.dtype(), x.shape(), x.raw_data());
+  }
+  Buffer buffer = Buffer::allocate(device, x.bytes());
+  if (from_tpu)
+    xla::download(x.buffer(), buffer.data(), x.bytes(), "copy_to", at);
+  else if (x.bytes())
+    std::memcpy(buffer.data(), x.raw_data(), x.bytes());
+  return buffer;
+}
+
 }  // namespace
 
 Tensor full(const Shape& shape, double value, DType dtype) {
+  xla::Trace* const trace = xla::current_trace();
+  if (trace && current_device().kind == DeviceKind::xla)
+    return traced_full(*trace, shape, value, dtype);
   const auto count = static_cast<std::size_t>(shape.num_elements());
   Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
   if (value == 0 && !std::signbit(value) && count)
@@ -51,9 +83,7 @@ Tensor ones_like(const Tensor& like, SourceLocation at) {
 
 Tensor copy_to(const Tensor& x, Device device, SourceLocation at) {
   require(x.defined(), at, "copy_to", "x is undefined; pass a tensor that holds a value");
-  Buffer buffer = Buffer::allocate(device, x.bytes());
-  if (x.bytes()) std::memcpy(buffer.data(), x.raw_data(), x.bytes());
-  return Tensor(std::move(buffer), x.dtype(), x.shape());
+  return Tensor(copied(x, device, at), x.dtype(), x.shape());
 }
 
 Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtype,

@@ -10,6 +10,8 @@ namespace {
 void require_rows(const Tensor& x, const char* op) {
   require(x.defined() && x.rank() >= 1, SourceLocation{}, op,
           "expected a tensor with rows (rank >= 1), got ", x, "; batch the dataset first");
+  require(x.device().is_host(), SourceLocation{}, op, "expected a tensor on the host, got ", x,
+          " on ", x.device(), "; copy it by copy_to(x, Device{})");
 }
 
 std::size_t row_bytes(const Tensor& x) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/tensor.h>
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "device/xla/trace.h"
 #include "tensor/convert.h"
 #include "tensor/node.h"
 #include "tensor/visit_dtype.h"
@@ -88,6 +90,7 @@ const void* Tensor::host_data(DType expected, SourceLocation at) const {
   const detail::TensorNode& own = node("Tensor::data", at);
   require(own.dtype == expected, at, "Tensor::data", "expected element type ", name_of(own.dtype),
           ", got ", name_of(expected));
+  if (device().kind == DeviceKind::xla) xla::require_value(buffer(), "Tensor::data", at);
   if (!device().is_host())
     throw Unavailable(message("Tensor::data", "the tensor is on ", device().to_string(),
                               "; copy it to the host first"),
@@ -102,7 +105,17 @@ const detail::TensorNode& Tensor::item_node(SourceLocation at) const {
   return own;
 }
 
+namespace {
+
+Tensor element_on_host(const Tensor& x, SourceLocation at) {
+  if (x.device().kind == DeviceKind::xla) xla::require_value(x.buffer(), "Tensor::item", at);
+  return copy_to(x, Device{});
+}
+
+}  // namespace
+
 std::int64_t Tensor::integer_item(SourceLocation at) const {
+  if (!item_node(at).buffer.device().is_host()) return element_on_host(*this, at).integer_item(at);
   return visit_dtype(item_node(at).dtype, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<std::int64_t>(data<T>(at)[0]);
@@ -112,6 +125,7 @@ std::int64_t Tensor::integer_item(SourceLocation at) const {
 }
 
 double Tensor::floating_item(SourceLocation at) const {
+  if (!item_node(at).buffer.device().is_host()) return element_on_host(*this, at).floating_item(at);
   return visit_dtype(item_node(at).dtype, [&]<class T>(T) {
     if constexpr (std::is_arithmetic_v<T>)
       return static_cast<double>(data<T>(at)[0]);

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/conv.h>
+#include <lockstep/ops/gather.h>
+#include <lockstep/ops/matmul.h>
+#include <lockstep/ops/pool.h>
+#include <lockstep/ops/random.h>
+#include <lockstep/ops/reduce.h>
+#include <lockstep/ops/shape_ops.h>
+#include <lockstep/ops/softmax.h>
+#include <lockstep/ops/update.h>
+
+#include <limits>
+
+#include "support/traced.h"
+#include "support/values.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;  // NOLINT
+
+TEST(ShapeOpsXla, EqualCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(1);
+  expect_same_traced(
+      {noise.tensor<float>({2, 3, 4}), noise.tensor<float>({2, 1, 4})}, [](const Tensors& x) {
+        const auto parts = split(x[0], {1, 3}, 2);
+        const auto rows = split(x[0], 2, 0);
+        return Tensors{
+            transpose(x[0], {2, 0, 1}), transpose(x[0]), broadcast_to(x[1], {5, 2, 3, 4}),
+            concat({x[0], x[1]}, 1), stack({x[1], x[1] * 2}, -1), parts[0], parts[1] * parts[1],
+            rows[1] * rows[0], slice(x[0], {0, 1, 1}, {2, -1, 2}),
+            slice(x[0], {1, 0, 0}, {1, 3, 4}), pad(x[0], {1, 0, 2}, {0, 3, 1}),
+            reshape(x[0], {6, -1}), squeeze(x[1]), expand_dims(x[1], 0), flatten_from(x[0], 1),
+            // A view of a view, and of an argument.
+            reshape(reshape(x[0] * x[0], {24}), {4, 6})};
+      });
+}
+
+TEST(ReduceXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(2);
+  const Tensor x = noise.tensor<float>({3, 4, 5});
+  const auto f = [](const Tensors& xs) {
+    Tensors results;
+    for (const ReduceOptions& options :
+         {ReduceOptions{}, ReduceOptions{.axes = {1}}, ReduceOptions{.axes = {-1, 0}},
+          ReduceOptions{.axes = {0, 2}, .keep_dims = true}})
+      for (Tensor (*op)(const Tensor&, const ReduceOptions&, SourceLocation) :
+           {sum, mean, lockstep::max, lockstep::min})
+        results.push_back(op(xs[0], options, SourceLocation{}));
+    return results;
+  };
+  expect_same_traced({x}, f, {.tolerance = 1e-5});
+  expect_same_traced({cast(x, DType::bf16)}, f, {.tolerance = 8e-3, .gradients = false});
+  expect_same_traced(
+      {cast(x * 100, DType::i32), cast(x * 100, DType::i64), cast(x + 1, DType::u8), greater(x, 0)},
+      [](const Tensors& xs) {
+        return Tensors{sum(xs[0]),
+                       sum(xs[1], {.axes = {0}}),
+                       lockstep::max(xs[0], {.axes = {1}}),
+                       lockstep::min(xs[1]),
+                       lockstep::max(xs[2]),
+                       lockstep::min(xs[2], {.axes = {2}}),
+                       any(xs[3], {.axes = {0, 1}}),
+                       all(xs[3], {.axes = {2}}),
+                       argmax(xs[0], 1),
+                       argmax(xs[2], 0),
+                       argmax(xs[3], 2)};
+      });
+  const float nan = std::nanf("");
+  expect_same_traced({vec({1, 3, 3, 2}), vec({1, nan, 3, nan}),
+                      Tensor(Shape{0, 2}, std::initializer_list<float>{})},
+                     [](const Tensors& xs) {
+                       return Tensors{argmax(xs[0], 0), argmax(xs[1], 0),
+                                      lockstep::max(xs[0] * 1, {}), sum(xs[2], {.axes = {0}}),
+                                      all(less(xs[2], 0), {})};
+                     },
+                     {.gradients = false});
+}
+
+TEST(GatherXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(3);
+  const Tensor table = noise.tensor<float>({5, 3});
+  const Tensor places(Shape{2, 2}, std::initializer_list<std::int32_t>{4, 0, 2, 4});
+  const Tensor updates = noise.tensor<float>({2, 2, 3});
+  expect_same_traced({table, places, updates}, [](const Tensors& x) {
+    return Tensors{gather(x[0], x[1]), scatter_add(x[1], x[2], 6), one_hot(x[1], 4),
+                   one_hot(cast(x[1], DType::i64), 5, DType::i32)};
+  });
+}
+
+TEST(MatmulXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(4);
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const auto f = [&](const Tensors& x) {
+        const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
+        return Tensors{matmul(x[0], x[1], options), matmul(x[2], x[3], options),
+                       matmul(x[2], x[1], options)};
+      };
+      const auto shaped = [&](Shape batch, std::int64_t rows, std::int64_t cols, bool transposed) {
+        const int rank = batch.rank();
+        batch = batch.with_axis(rank, transposed ? cols : rows);
+        return noise.tensor<float>(batch.with_axis(rank + 1, transposed ? rows : cols));
+      };
+      const Tensors x = {shaped({}, 3, 4, ta), shaped({}, 4, 5, tb), shaped({2, 1}, 3, 4, ta),
+                         shaped({3}, 4, 5, tb)};
+      expect_same_traced(x, f);
+      Tensors halves, integers;
+      for (const Tensor& each : x) {
+        halves.push_back(cast(each, DType::bf16));
+        integers.push_back(cast(each * 9, DType::i32));
+      }
+      expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+      expect_same_traced(integers, f);
+    }
+}
+
+TEST(DenseXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(5);
+  const Tensors x = {noise.tensor<float>({4, 6}), noise.tensor<float>({6, 3}),
+                     noise.tensor<float>({3}), noise.tensor<float>({2, 2, 6})};
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu}) {
+    const auto f = [&](const Tensors& xs) {
+      return Tensors{dense(xs[0], xs[1], xs[2], activation), dense(xs[3], xs[1], xs[2], activation),
+                     dense(xs[0], xs[1], Tensor(), activation)};
+    };
+    expect_same_traced(x, f, {.tolerance = 3e-5});
+    Tensors halves;
+    for (const Tensor& each : x) halves.push_back(cast(each, DType::f16));
+    expect_same_traced(halves, f, {.tolerance = 2e-3, .gradients = false});
+  }
+}
+
+TEST(ConvXla, EqualsCpuForStridesPaddingDilationsAndGroups) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(6);
+  const Conv2dOptions cases[] = {
+      {},
+      {.padding = Padding::same, .activation = Activation::relu},
+      {.strides = {2, 3}, .padding = Padding::same},
+      {.strides = 2, .padding = {1, 0, 2, 1}, .dilations = {1, 2}},
+      {.strides = 2, .padding = Padding::same, .dilations = 2, .groups = 2},
+  };
+  for (const Conv2dOptions& options : cases) {
+    const Tensors x = {noise.tensor<float>({2, 7, 8, 4}),
+                       noise.tensor<float>({3, 2, 4 / options.groups, 6}),
+                       noise.tensor<float>({6})};
+    const auto f = [&](const Tensors& xs) {
+      return Tensors{conv2d(xs[0], xs[1], xs[2], options), conv2d(xs[0], xs[1], Tensor(), options)};
+    };
+    expect_same_traced(x, f, {.tolerance = 5e-5});
+    expect_same_traced({cast(x[0], DType::bf16), cast(x[1], DType::bf16), cast(x[2], DType::bf16)},
+                       f, {.tolerance = 8e-3, .gradients = false});
+  }
+}
+
+TEST(PoolXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(7);
+  const Tensor x = noise.tensor<float>({2, 7, 6, 3});
+  const Tensor ties = lockstep::round(x * 2);
+  for (const Pool2dOptions& options :
+       {Pool2dOptions{}, Pool2dOptions{.window = 3, .strides = 2, .padding = Padding::same},
+        Pool2dOptions{.window = {2, 3}, .strides = 1, .padding = {1, 0, 2, 1}}}) {
+    const auto f = [&](const Tensors& xs) {
+      return Tensors{max_pool2d(xs[0], options), avg_pool2d(xs[0], options)};
+    };
+    expect_same_traced({x}, f);
+    expect_same_traced({ties}, f);
+    expect_same_traced({cast(x, DType::f64)}, f, {.tolerance = 1e-12});
+    expect_same_traced({cast(x, DType::bf16)}, f, {.tolerance = 8e-3, .gradients = false});
+  }
+}
+
+TEST(SoftmaxXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(8);
+  const auto f = [](const Tensors& x) {
+    return Tensors{softmax(x[0]), softmax(x[0], 0), log_softmax(x[0], 1), log_softmax(x[0])};
+  };
+  const Tensor x = noise.tensor<float>({3, 4, 5}, 4);
+  expect_same_traced({x}, f, {.tolerance = 2e-5});
+  expect_same_traced({cast(x, DType::f64)}, f, {.tolerance = 1e-12});
+}
+
+TEST(CrossEntropyXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(9);
+  const Tensor logits = noise.tensor<float>({4, 5}, 3);
+  const Tensor labels(Shape{4}, std::initializer_list<std::int64_t>{0, 4, 2, 2});
+  const auto sparse = [](const Tensors& x) {
+    return Tensors{sparse_softmax_cross_entropy(x[0], x[1]),
+                   sparse_softmax_cross_entropy(cast(x[0], DType::i32), x[1])};
+  };
+  expect_same_traced({labels, logits}, sparse, {.tolerance = 2e-5});
+  expect_same_traced({labels, cast(logits, DType::bf16)}, sparse,
+                     {.tolerance = 8e-3, .gradients = false});
+  expect_same_traced({softmax(noise.tensor<float>({4, 5})), logits},
+                     [](const Tensors& x) { return Tensors{softmax_cross_entropy(x[0], x[1])}; },
+                     {.tolerance = 2e-5});
+  const Tensors wrong =
+      run_traced({Tensor(Shape{2}, std::initializer_list<std::int64_t>{-1, 5}), noise.tensor<float>({2, 5})}, sparse);
+  for (const float loss : wrong[0].data<float>()) EXPECT_TRUE(std::isnan(loss));
+}
+
+TEST(RandomXla, DrawsTheNumbersOfCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  for (const Shape& shape : {Shape{7}, Shape{33, 3}, Shape{}, Shape{0, 2}})
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+      expect_same_traced({},
+                         [&](const Tensors&) {
+                           return Tensors{uniform(shape, -2, 3, dtype),
+                                          normal(shape, 1, 2, dtype),
+                                          truncated_normal(shape, -1, 0.5, dtype),
+                                          bernoulli(shape, 0.3),
+                                          bernoulli(shape, 1, dtype),
+                                          bernoulli(shape, 0),
+                                          uniform(shape)};
+                         },
+                         {.tolerance = dtype == DType::f16   ? 1e-3
+                                       : dtype == DType::f64 ? 1e-10
+                                                             : 3e-6,
+                          .gradients = false});
+    }
+}
+
+TEST(UpdateXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(10);
+  const Tensors x = {noise.tensor<float>({3, 4}), noise.tensor<float>({3, 4}),
+                     square(noise.tensor<float>({3, 4})), noise.tensor<float>({3, 4})};
+  for (const double decay : {0.0, 0.1})
+    expect_same_traced(
+        {x[0], x[1], x[2], x[3], Tensor(0.01), Tensor(std::int64_t{3}), Tensor(0.5f)},
+        [&](const Tensors& xs) {
+          const AdamState adam = adam_update({xs[0], xs[1], xs[2]}, xs[3], xs[4], xs[5],
+                                             {.weight_decay = decay}, xs[6]);
+          const AdamState plain = adam_update({xs[0], xs[1], xs[2]}, xs[3], xs[4], xs[5]);
+          return Tensors{adam.weights, adam.first, adam.second, plain.weights};
+        },
+        {.tolerance = 1e-6, .gradients = false});
+  for (const SgdOptions& options :
+       {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.momentum = 0.9, .nesterov = true},
+        SgdOptions{.momentum = 0.5, .weight_decay = 0.1}})
+    expect_same_traced({x[0], x[1], x[3], Tensor(0.1)},
+                       [&](const Tensors& xs) {
+                         const SgdState state =
+                             sgd_update({xs[0], options.momentum > 0 ? xs[1] : Tensor()}, xs[2],
+                                        xs[3], options);
+                         return options.momentum > 0 ? Tensors{state.weights, state.velocity}
+                                                     : Tensors{state.weights};
+                       },
+                       {.tolerance = 1e-6, .gradients = false});
+  const Tensor infinite = vec({1, std::numeric_limits<float>::infinity()});
+  expect_same_traced({x[0], x[1], infinite},
+                     [](const Tensors& xs) {
+                       return Tensors{is_finite_all(std::span(xs).first(2)), is_finite_all(xs),
+                                      global_norm(std::span(xs).first(2)), global_norm(xs)};
+                     },
+                     {.gradients = false});
+}
+
+}  // namespace
+}  // namespace lockstep
