@@ -10,3 +10,4 @@
 #include <lockstep/distribute/options.h>
 #include <lockstep/distribute/strategy.h>
 #include <lockstep/distribute/testing.h>
+#include <lockstep/distribute/tpu.h>

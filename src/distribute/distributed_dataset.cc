@@ -85,6 +85,24 @@ std::optional<std::int64_t> AnyDistributedIterator::agree_on_rows(
   return total;
 }
 
+// Accelerators take batches of one size: all replicas get as many rows as the largest part so far
+// has, the missing ones zero.
+void AnyDistributedIterator::place(DealtBatch& batch) {
+  const auto devices = strategy_->local_devices();
+  padded_rows_ = std::max(
+      padded_rows_, rows_of_part(batch.rows.global, strategy_->num_replicas_in_sync(), 0).size());
+  batch.rows.padded = padded_rows_;
+  for (std::size_t i = 0; i < batch.leaves.size(); ++i)
+    for (Tensor& leaf : batch.leaves[i]) {
+      const std::int64_t missing = padded_rows_ - leaf.dim(0);
+      if (missing > 0) {
+        const Tensor parts[] = {leaf, zeros(leaf.shape().with_dim(0, missing), leaf.dtype())};
+        leaf = concat_rows(parts);
+      }
+      leaf = copy_to(leaf, devices[i]);
+    }
+}
+
 std::optional<DealtBatch> AnyDistributedIterator::next() {
   if (has_strategy() && !in_cross_replica_context())
     throw FailedPrecondition(
@@ -119,6 +137,7 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
     for (Tensor& leaf : *no_rows_) leaf = zeros(leaf.shape().with_dim(0, 0), leaf.dtype());
     no_rows_->emplace_back(std::int64_t{0});
   }
+  if (!strategy_->local_devices()[0].is_host()) place(batch);
   return batch;
 }
 

@@ -2,6 +2,7 @@
 #include <lockstep/base/check.h>
 #include <lockstep/distribute/multi_worker.h>
 #include <lockstep/distribute/strategy.h>
+#include <lockstep/distribute/tpu.h>
 
 #include <charconv>
 #include <string>
@@ -21,17 +22,22 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// What follows "mirrored:" or "multi_worker:": "4" stands for so many logical CPUs, "CPU:0,CPU:2" for
-// these devices.
-std::vector<std::string> devices_in(std::string_view text, std::string_view kind,
-                                    SourceLocation at) {
-  if (text.find_first_not_of("+-0123456789") != std::string_view::npos) return split(text, ',');
+int count_in(std::string_view text, std::string_view kind, SourceLocation at) {
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   require(
       error == std::errc() && end == text.data() + text.size() && count > 0 && count <= kMaxDevices,
       at, "make_strategy", "expected a count of 1 or more (up to ", kMaxDevices,
-      "), or devices, after \"", kind, ":\", got \"", text, '"');
+      kind == "tpu" ? ") after \"" : "), or devices, after \"", kind, ":\", got \"", text, '"');
+  return count;
+}
+
+// What follows "mirrored:" or "multi_worker:": "4" stands for so many logical CPUs, "CPU:0,CPU:2" for
+// these devices.
+std::vector<std::string> devices_in(std::string_view text, std::string_view kind,
+                                    SourceLocation at) {
+  if (text.find_first_not_of("+-0123456789") != std::string_view::npos) return split(text, ',');
+  const int count = count_in(text, kind, at);
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) devices.push_back("CPU:" + std::to_string(i));
   return devices;
@@ -51,15 +57,11 @@ Strategy make_strategy(std::string_view text, SourceLocation at) {
   };
   if (kind == "mirrored") return MirroredStrategy({.devices = devices()}, at);
   if (kind == "multi_worker") return MultiWorkerMirroredStrategy({.devices = devices()}, at);
-  if (kind == "tpu")
-    throw Unavailable(message("make_strategy", "\"", text,
-                              "\": this build of lockstep offers \"one_device\", \"mirrored\" and "
-                              "\"multi_worker\""),
-                      at);
+  if (kind == "tpu") return TPUStrategy({.replicas = plain ? 0 : count_in(rest, kind, at)}, at);
   throw InvalidArgument(message("make_strategy",
                                 "expected \"one_device[:DEVICE]\", \"mirrored[:COUNT]\" or "
                                 "\"mirrored:DEVICE,DEVICE...\", or the same with "
-                                "\"multi_worker\", got \"",
+                                "\"multi_worker\", or \"tpu[:COUNT]\", got \"",
                                 text, "\""),
                         at);
 }

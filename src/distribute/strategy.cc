@@ -6,6 +6,7 @@
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
+#include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/rows.h>
 
 #include <algorithm>
@@ -37,6 +38,11 @@ ReplicaKind kind_of_leaf(std::span<const Tensor> parts) {
       return ReplicaKind::per_replica;
   if (parts.size() < 2) return ReplicaKind::per_replica;
   return parts[1].raw_data() == parts[0].raw_data() ? ReplicaKind::uniform : ReplicaKind::mirrored;
+}
+
+// What is done outside replicas is done on the host.
+Tensor on_host(const Tensor& x) {
+  return x.defined() && x.device().kind == DeviceKind::xla ? copy_to(x, Device{}) : x;
 }
 
 // The dtype in which a mean is taken: integers in f64, 16-bit floats in f32.
@@ -145,6 +151,7 @@ std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
     parts.reserve(leaves.size());
     for (const auto& replica : leaves) parts.push_back(replica[leaf]);
     const ReplicaKind leaf_kind = kind == ReplicaKind::per_replica ? kind_of_leaf(parts) : kind;
+    for (Tensor& part : parts) part = on_host(part);
     if (axis || leaf_kind == ReplicaKind::per_replica || num_replicas_in_sync() == 1) {
       reduced.push_back(reduce_leaf(*implementation_, op, std::move(parts), axis,
                                     "leaf " + std::to_string(leaf), at));
@@ -176,7 +183,8 @@ Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at
 
 Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) const {
   require_outside_replicas(*implementation_, "Strategy::gather", at);
-  const std::vector<Tensor> parts(value.begin(), value.end());
+  std::vector<Tensor> parts;
+  for (const Tensor& part : value) parts.push_back(on_host(part));
   require(parts.size() == num_local_replicas(), at, "Strategy::gather",
           "expected one value for each of ", num_local_replicas(), " local replicas, got ",
           parts.size());
@@ -216,7 +224,7 @@ void Strategy::check_held(const std::vector<Tensor>& reduced, const std::vector<
   for (std::size_t leaf = 0; leaf < reduced.size(); ++leaf)
     require(is_floating(held[leaf].dtype()) || !is_floating(reduced[leaf].dtype()), at,
             "Strategy::reduce", "leaf ", leaf, " is a plain integer, which cannot hold the mean, ",
-            reduced[leaf].item<double>(), "; return a double or a Tensor from the step function");
+            reduced[leaf], "; return a double or a Tensor from the step function");
 }
 
 ReplicaKind Strategy::kind_of_leaves(const std::vector<std::vector<Tensor>>& leaves) {

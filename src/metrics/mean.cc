@@ -11,6 +11,8 @@
 
 #include <utility>
 
+#include "replica/counted_rows.h"
+
 namespace lockstep::metrics {
 
 Mean::Mean(std::string name, SourceLocation at)
@@ -33,9 +35,18 @@ void Mean::update_state(const Tensor& values, const Tensor& weight, SourceLocati
   const Tensor exact = cast(values, DType::f64, at);
   Tensor total = exact;
   Tensor count(static_cast<double>(values.num_elements()));
-  if (weight.defined()) {
-    const Tensor factor = broadcast_to(cast(weight, DType::f64, at), values.shape(), at);
-    total = exact * factor;
+  const auto counted = counted_rows_of(values);
+  if (weight.defined() || counted) {
+    Tensor factor;
+    if (weight.defined()) {
+      factor = broadcast_to(cast(weight, DType::f64, at), values.shape(), at);
+      total = exact * factor;
+    }
+    if (counted) {
+      if (!factor.defined()) factor = ones_like(exact);
+      factor = without_padding(factor, *counted);
+      total = without_padding(total, *counted);
+    }
     count = sum(factor);
   }
   total_and_weight_.assign_add(stack({sum(total), count}), at);

@@ -7,7 +7,10 @@
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/replica/context.h>
 
+#include <optional>
 #include <variant>
+
+#include "replica/counted_rows.h"
 
 namespace lockstep::nn {
 namespace {
@@ -17,7 +20,9 @@ constexpr const char* kAverage = "compute_average_loss";
 // Known on the host, or computed.
 using Divisor = std::variant<std::int64_t, Tensor>;
 
-Divisor rows_of_all_replicas(std::int64_t rows, SourceLocation at) {
+using Counted = std::optional<ReplicaContext::CountedRows>;
+
+Divisor rows_of_all_replicas(std::int64_t rows, const Counted& counted, SourceLocation at) {
   ReplicaContext* const replica = get_replica_context();
   if (!replica)
     throw FailedPrecondition(
@@ -25,6 +30,7 @@ Divisor rows_of_all_replicas(std::int64_t rows, SourceLocation at) {
                 "the number of rows is not known in cross-replica context; call it in "
                 "the function given to Strategy::run, or pass {.global_batch_size = n}"),
         at);
+  if (counted) return counted->global;
   const auto batch = replica->batch_rows();
   if (!batch)
     return replica->num_replicas_in_sync() == 1 ? Divisor(rows) : replica->global_count(rows);
@@ -36,7 +42,7 @@ Divisor rows_of_all_replicas(std::int64_t rows, SourceLocation at) {
 }
 
 Divisor divisor_of(const Tensor& per_example, const AverageLossOptions& options,
-                   SourceLocation at) {
+                   const Counted& counted, SourceLocation at) {
   require(!options.global_batch_size || !options.count.defined(), at, kAverage,
           "expected one divisor, got both a global_batch_size and a count");
   if (options.global_batch_size) {
@@ -44,7 +50,7 @@ Divisor divisor_of(const Tensor& per_example, const AverageLossOptions& options,
     require(size >= 0, at, kAverage, "expected a global_batch_size of 0 or more, got ", size);
     return size;
   }
-  if (!options.count.defined()) return rows_of_all_replicas(per_example.dim(0), at);
+  if (!options.count.defined()) return rows_of_all_replicas(per_example.dim(0), counted, at);
   require(options.count.num_elements() == 1 && options.count.dtype() != DType::boolean, at,
           kAverage, "expected a count that is a scalar, got ", options.count);
   return options.count;
@@ -94,10 +100,12 @@ Tensor compute_average_loss(const Tensor& per_example, const AverageLossOptions&
   require(per_example.defined() && is_floating(per_example.dtype()) && per_example.rank() > 0, at,
           kAverage, "expected floating losses of rank 1 or more, one per example, got ",
           per_example);
-  const Divisor divisor = divisor_of(per_example, options, at);
+  const Counted counted = counted_rows_of(per_example);
+  const Divisor divisor = divisor_of(per_example, options, counted, at);
   const DType dtype = per_example.dtype();
   Tensor losses = dtype == DType::f64 ? per_example : cast(per_example, DType::f32, at);
   if (options.sample_weight.defined()) losses = weighted(losses, options.sample_weight, at);
+  if (counted) losses = without_padding(losses, *counted);
   return cast(divided(sum(losses, {}, at), divisor), dtype, at);
 }
 

@@ -49,6 +49,16 @@ void check_distinct(const char* op, std::span<const Variable> variables, SourceL
       message(op, "variable '", which->name(), "' is listed twice; list each variable once"), at);
 }
 
+// In a step that is being traced nobody knows yet whether it is skipped: both ways are computed.
+void write_unless(const Tensor& skip, std::span<const Variable> variables,
+                  const std::function<void()>& write) {
+  std::vector<Tensor> before;
+  for (const Variable& variable : variables) before.push_back(variable.read());
+  write();
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    Variable(variables[i]).assign(select(skip, before[i], variables[i].read()));
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const LearningRate& rate, const Clip& clip,
@@ -156,7 +166,8 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
                       ReducedGradients& reduced, const Tensor& rate, const Tensor& number,
                       SourceLocation at) {
   steps_attempted_.assign_add(Tensor(std::int64_t{1}));
-  if (reduced.skip.item<bool>()) return;
+  const bool decided = reduced.skip.device().is_host();
+  if (decided && reduced.skip.item<bool>()) return;
   Tensor scale;
   if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -164,9 +175,19 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
     if (!gradient.defined()) continue;
     if (clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
     if (clip_.value > 0) gradient = clamp(gradient, -clip_.value, clip_.value);
-    update({variables[i], slots[i], gradient, scale, rate, number});
+    const auto write = [&] { update({variables[i], slots[i], gradient, scale, rate, number}); };
+    if (decided) {
+      write();
+    } else {
+      std::vector<Variable> written(slots[i].begin(), slots[i].end());
+      written.push_back(variables[i]);
+      write_unless(reduced.skip, written, write);
+    }
   }
-  iterations_.assign(number);
+  if (decided)
+    iterations_.assign(number);
+  else
+    write_unless(reduced.skip, {&iterations_, 1}, [&] { iterations_.assign(number); });
 }
 
 void Optimizer::invalidate(ReplicaContext& replica, std::span<const Variable> variables,

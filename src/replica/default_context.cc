@@ -75,6 +75,9 @@ class DefaultContext final : public ReplicaContext {
 }  // namespace
 
 GradientReduction::~GradientReduction() = default;
+std::optional<ReplicaContext::CountedRows> ReplicaContext::counted_rows(std::int64_t) const {
+  return std::nullopt;
+}
 ReplicaContext::~ReplicaContext() = default;
 
 Tensor ReplicaContext::global_count(std::int64_t local) { return global_count(Tensor(local)); }

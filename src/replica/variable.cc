@@ -12,12 +12,13 @@
 #include <mutex>
 #include <utility>
 
+#include "device/xla/trace.h"
 #include "replica/default_context.h"
 #include "replica/sum_components.h"
 
 namespace lockstep {
 
-struct Variable::State {
+struct Variable::State : std::enable_shared_from_this<Variable::State> {
   // Components of different replicas are written by different threads: one cache line each.
   struct alignas(64) Component {
     Tensor value;
@@ -78,6 +79,39 @@ struct Variable::State {
 
 namespace {
 
+// A component that a step on a TPU wrote to, as it was before.
+class Before final : public xla::Overwritten {
+ public:
+  Before(Variable::State& state, std::size_t component)
+      : state_(state.shared_from_this()), component_(component) {
+    value_ = state.components[component].value;
+  }
+  const Buffer& old_value() const override { return value_.buffer(); }
+  bool sole_holder() const override { return value_.unique(); }
+  void restore() noexcept override { state_->components[component_].value = std::move(value_); }
+
+ private:
+  std::shared_ptr<Variable::State> state_;
+  std::size_t component_;
+  Tensor value_;
+};
+
+// Before a component is written to in a step that is being traced: once it was, its value is the
+// trace's own.
+void keep_for_restoring(Variable::State& state, std::size_t component) {
+  xla::Trace* const trace = xla::current_trace();
+  const Tensor& value = state.components[component].value;
+  if (!trace || !value.defined() || value.device().kind != DeviceKind::xla) return;
+  if (xla::value_of(value.buffer()).trace == nullptr)
+    trace->overwritten(std::make_unique<Before>(state, component));
+}
+
+// Outside replicas values of TPUs are looked at and computed with on the host.
+Tensor on_host(const Variable::State& state, const Tensor& value) {
+  return value.device().kind == DeviceKind::xla ? state.identified(copy_to(value, Device{}))
+                                                : value;
+}
+
 // The replica context whose component is meant: null outside replicas.
 ReplicaContext* owning_replica(const Variable::State& state, const char* op, SourceLocation at) {
   if (!state.group) return nullptr;
@@ -108,8 +142,9 @@ std::size_t component_of(const ReplicaContext* replica) {
 std::vector<Tensor> all_components(Variable::State& state) {
   std::vector<std::byte> bytes;
   for (const auto& component : state.components) {
-    const auto* data = static_cast<const std::byte*>(component.value.raw_data());
-    bytes.insert(bytes.end(), data, data + component.value.bytes());
+    const Tensor value = on_host(state, component.value);
+    const auto* data = static_cast<const std::byte*>(value.raw_data());
+    bytes.insert(bytes.end(), data, data + value.bytes());
   }
   std::vector<Tensor> all;
   const std::size_t each = bytes.size() / state.components.size();
@@ -171,6 +206,7 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
     state.check_valid(op, at);
     Tensor& component = state.components[component_of(replica)].value;
     const Tensor agreed = combined(*replica, state, value, at);
+    keep_for_restoring(state, component_of(replica));
     component = state.identified(combine ? combine(component, agreed)
                                          : copy_to(agreed, component.device()));
     return component;
@@ -186,9 +222,10 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
   } else {
     state.check_valid(op, at);
     for (auto& component : state.components)
-      component.value = state.identified(combine(component.value, value));
+      component.value = state.identified(
+          copy_to(combine(on_host(state, component.value), value), component.value.device()));
   }
-  return state.on_read() && state.group ? Tensor() : state.components[0].value;
+  return state.on_read() && state.group ? Tensor() : on_host(state, state.components[0].value);
 }
 
 Tensor plus(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -238,6 +275,7 @@ Variable Variable::zeros_like(const Variable& like, std::string name) {
   state->shape = like.shape();
   state->group = like.group();
   state->components.resize(like.state_->components.size());
+  const xla::TraceScope untraced(nullptr);  // of all replicas, whichever comes first
   state->set_all(lockstep::zeros(like.shape(), like.dtype()));
   return Variable(std::move(state));
 }
@@ -257,7 +295,8 @@ Tensor Variable::read(SourceLocation at) const {
   const State::Lock lock(*state_);
   state_->check_valid("Variable::read", at);
   if (state_->group && !replica && state_->on_read()) return read_combined(*state_, at);
-  return state_->components[component_of(replica)].value;
+  const Tensor& value = state_->components[component_of(replica)].value;
+  return replica ? value : on_host(*state_, value);
 }
 
 Tensor Variable::assign(const Tensor& value, SourceLocation at) {
@@ -276,7 +315,8 @@ std::vector<Tensor> Variable::local_values(SourceLocation at) const {
         message("Variable::local_values", "a run is active; call it after run"), at);
   const State::Lock lock(*state_);
   std::vector<Tensor> values;
-  for (const auto& component : state_->components) values.push_back(component.value);
+  for (const auto& component : state_->components)
+    values.push_back(on_host(*state_, component.value));
   return values;
 }
 
@@ -329,6 +369,7 @@ Tensor Variable::take(SourceLocation at) const {
         at);
   const State::Lock lock(*state_);
   state_->check_valid("update", at);
+  keep_for_restoring(*state_, component_of(replica));
   return std::exchange(state_->components[component_of(replica)].value, Tensor());
 }
 

@@ -37,7 +37,10 @@ TEST(MakeStrategy, RefusesTheRestByName) {
         << text;
   EXPECT_THAT([] { make_strategy("multi_worker:0"); },
               throws<InvalidArgument>("a count of 1 or more", "multi_worker"));
-  EXPECT_THAT([] { make_strategy("tpu"); }, throws<Unavailable>("tpu"));
+  for (const char* text : {"tpu:", "tpu:0", "tpu:x"})
+    EXPECT_THAT([&] { make_strategy(text); },
+                throws<InvalidArgument>("[make_strategy]", "a count of 1 or more"))
+        << text;
 }
 
 TEST(MakeStrategy, OfManyWorkersTrainsAloneWithoutACluster) {

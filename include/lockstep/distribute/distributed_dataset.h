@@ -35,10 +35,12 @@ class LOCKSTEP_EXPORT AnyDistributedIterator {
  private:
   std::optional<std::int64_t> agree_on_rows(const std::optional<data::Leaves>& own) const;
   const data::Leaves& require_no_rows() const;
+  void place(DealtBatch& batch);
 
   std::shared_ptr<StrategyInterface> strategy_;
   data::AnyIterator batches_;
   std::optional<data::Leaves> no_rows_;  // what a step gets once this worker's data has ended
+  std::int64_t padded_rows_ = 0;         // of each replica, where the strategy pads
 };
 
 class LOCKSTEP_EXPORT AnyDistributedDataset {

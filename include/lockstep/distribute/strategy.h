@@ -275,7 +275,8 @@ class LOCKSTEP_EXPORT OneDeviceStrategy : public Strategy {
 
 // A strategy chosen at run time: "one_device", "one_device:CPU:1", "mirrored", "mirrored:4" (four
 // logical CPUs), "mirrored:CPU:0,CPU:2", and the same with "multi_worker", whose cluster TF_CONFIG
-// tells. Throws InvalidArgument for another text, naming these, and as the strategies' constructors.
+// tells; "tpu", "tpu:4" (four cores). Throws InvalidArgument for another text, naming these, and as the
+// strategies' constructors.
 LOCKSTEP_EXPORT Strategy make_strategy(std::string_view text,
                                        SourceLocation at = SourceLocation::current());
 

@@ -22,6 +22,8 @@ enum class ReplicaKind {
 struct BatchRows {
   std::vector<std::int64_t> local;
   std::int64_t global = 0;
+  // Rows that every replica's tensors have where the strategy pads them with zeros; 0: just theirs.
+  std::int64_t padded = 0;
 };
 
 // One value per local replica, in replica order: batches going into Strategy::run, results coming

@@ -86,6 +86,13 @@ class LOCKSTEP_EXPORT ReplicaContext {
     std::int64_t global = 0;
   };
   virtual std::optional<Rows> batch_rows() const = 0;
+  // Where batches are padded, what a loss or metric of `rows` rows is to know: which of them are the
+  // batch's, a boolean [rows], and how many all replicas have, an i64 scalar. Empty: all rows count.
+  struct CountedRows {
+    Tensor own;
+    Tensor global;
+  };
+  virtual std::optional<CountedRows> counted_rows(std::int64_t rows) const;
   // The sum of a count over all replicas as an i64 scalar; a collective.
   Tensor global_count(std::int64_t local);
   Tensor global_count(const Tensor& local);
