@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <lockstep/base/error.h>
 #include <lockstep/base/log.h>
+#include <lockstep/telemetry/telemetry.h>
 
 #include <chrono>
 #include <thread>
@@ -91,6 +92,22 @@ TEST(GrpcGroup, S14_APeerThatComesLateIsWaitedFor) {
     if (rank == 1) std::this_thread::sleep_for(1500ms);
     GrpcGroup group(options_of(rank, addresses));
     expect(sum_of_ones(group.communicator()) == 2, "wrong sum");
+  }));
+}
+
+TEST(GrpcGroup, WhatGoesOverTheWireIsCounted) {
+  const telemetry::Counter& messages = telemetry::counter("lockstep_wire_messages_total");
+  const telemetry::Counter& bytes = telemetry::counter("lockstep_wire_bytes_total");
+  const auto addresses = free_addresses(2);
+  expect_all_ok(run_ranks(2, [&](int rank) {
+    GrpcGroup group(options_of(rank, addresses));
+    const std::int64_t messages_before = messages.value(), bytes_before = bytes.value();
+    std::vector<float> values(1 << 20);
+    const Elements range = elements(std::span(values));
+    group.communicator().all_reduce({}, ReduceOp::sum, range, range).wait();
+    // Each rank has sent a half twice; both ranks are counted here, one perhaps in part.
+    expect(bytes.value() - bytes_before >= (4 << 20), "got ", bytes.value() - bytes_before);
+    expect(messages.value() - messages_before >= 3, "got ", messages.value() - messages_before);
   }));
 }
 

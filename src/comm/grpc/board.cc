@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 
 // How long the wire may take to let go of buffers once all streams were told to end.
 constexpr auto kLetGo = 5s;
-constexpr int kYields = 100;
 
 }  // namespace
 
@@ -144,8 +143,6 @@ void GrpcBoard::wait(Slot& slot, std::optional<Deadline> deadline) {
   const auto limit =
       deadline ? deadline->when() : Deadline::after(options_.collective_timeout).when();
   auto warning = Deadline::after(options_.warn_every).when();
-  // A small collective is over sooner than a sleeper wakes up; others may have the core meanwhile.
-  for (int i = 0; i < kYields && !slot.is(Slot::State::finished); ++i) std::this_thread::yield();
   std::unique_lock lock(mutex_);
   while (!slot.over() || (slot.is(Slot::State::finished) && slot.lent())) {
     const auto now = Deadline::Clock::now();

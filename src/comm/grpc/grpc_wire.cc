@@ -11,6 +11,7 @@
 #include <grpcpp/server_builder.h>
 #include <lockstep/base/check.h>
 #include <lockstep/base/thread.h>
+#include <lockstep/telemetry/telemetry.h>
 
 #include <deque>
 #include <future>
@@ -355,6 +356,8 @@ class GrpcWire final : public Wire {
       ++stream.operations;
     }
     const grpc::ByteBuffer buffer = to_buffer(message);
+    messages_.add(1);
+    bytes_.add(static_cast<std::int64_t>(message.head.size() + message.body.size()));
     grpc::WriteOptions options;
     if (last) options.set_write_through();
     if (stream.is_client())
@@ -402,6 +405,8 @@ class GrpcWire final : public Wire {
 
   const WireOptions options_;
   WireEvents& events_;
+  telemetry::Counter& messages_ = telemetry::counter("lockstep_wire_messages_total");
+  telemetry::Counter& bytes_ = telemetry::counter("lockstep_wire_bytes_total");
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
