@@ -84,7 +84,7 @@ GrpcBoard::Slot* GrpcBoard::open(int rank, const CollectiveCall& call,
 
 void GrpcBoard::seat(Slot& slot, int rank, std::uint64_t serial) {
   slot.seats[static_cast<std::size_t>(rank)] = {Presence::entered, serial};
-  record(rank).slots[serial] = &slot;
+  if (rank != rank_) record(rank).slots[serial] = &slot;
   ++slot.entered;
 }
 

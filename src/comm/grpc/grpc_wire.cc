@@ -3,8 +3,6 @@
 // every event from one completion queue. Each stream has at most one read and one write under way.
 #include <grpcpp/alarm.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -13,15 +11,14 @@
 #include <lockstep/base/thread.h>
 #include <lockstep/telemetry/telemetry.h>
 
-#include <deque>
 #include <future>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "comm/grpc/grpc_stream.h"
 #include "comm/grpc/listen.h"
-#include "comm/grpc/wire.h"
 
 namespace lockstep {
 namespace {
@@ -30,82 +27,11 @@ constexpr char kMethod[] = "/lockstep.Ranks/Stream";
 constexpr int kLookahead = 8 << 20;  // bytes a receiver accepts ahead of its reads
 constexpr int kReadChunk = 4 << 20;
 
-struct Stream;
-
-enum class Event : std::uint8_t { opened, read, written, closed, finished, accepted, tick };
-
-// What the completion queue gives back.
-struct Tag {
-  Stream* stream = nullptr;
-  Event event = Event::tick;
-};
-
-// Invariants: `mutex` guards all but the gRPC objects. `writing` belongs to whoever set it: only
-// they start a write. `operations` counts tags that the queue still owes; the stream is freed when
-// it has finished and none is left.
-struct Stream {
-  explicit Stream(StreamId id) : id(id) {}
-  bool is_client() const { return client != nullptr; }
-
-  const StreamId id;
-  std::mutex mutex;
-  std::deque<Outgoing> urgent, bulk;
-  int operations = 0;
-  bool open = false;     // may write
-  bool writing = false;  // a write is under way
-  bool closing = false;  // close() was called
-  bool closed = false;   // no more writes
-  bool ending = false;   // Finish was called
-  bool finished = false;
-
-  grpc::ByteBuffer incoming;
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<grpc::ClientContext> client_context;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> client;
-  std::unique_ptr<grpc::GenericServerContext> server_context;
-  std::unique_ptr<grpc::GenericServerAsyncReaderWriter> server;
-  grpc::Status status;
-
-  Tag opened{this, Event::opened}, read{this, Event::read}, written{this, Event::written},
-      closed_tag{this, Event::closed}, finished_tag{this, Event::finished},
-      accepted{this, Event::accepted};
-};
-
-void count_down(void* borrowed) {
-  static_cast<std::atomic<int>*>(borrowed)->fetch_sub(1, std::memory_order_release);
-}
-
-grpc::ByteBuffer to_buffer(const Outgoing& message) {
-  std::vector<grpc::Slice> slices;
-  slices.emplace_back(message.head.data(), message.head.size());
-  if (message.borrowed)
-    slices.emplace_back(const_cast<std::byte*>(message.body.data()), message.body.size(),
-                        count_down, message.borrowed);
-  else if (!message.body.empty())
-    slices.emplace_back(message.body.data(), message.body.size());
-  return {slices.data(), slices.size()};
-}
-
-Message to_message(const grpc::ByteBuffer& buffer) {
-  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  if (!buffer.Dump(slices.get()).ok()) return {};
-  std::vector<std::span<const std::byte>> pieces;
-  for (const grpc::Slice& slice : *slices)
-    if (slice.size() > 0)
-      pieces.emplace_back(reinterpret_cast<const std::byte*>(slice.begin()), slice.size());
-  return {std::move(pieces), slices};
-}
-
-void drop(std::deque<Outgoing>& messages) {
-  for (const Outgoing& message : messages)
-    if (message.borrowed) count_down(message.borrowed);
-  messages.clear();
-}
-
 class GrpcWire final : public Wire {
  public:
   GrpcWire(WireOptions options, WireEvents& events)
       : options_(std::move(options)), events_(events) {
+    check_free(options_.listen_address);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(-1).SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -117,7 +43,6 @@ class GrpcWire final : public Wire {
     int port = 0;
     builder.AddListeningPort(options_.listen_address, server_credentials(), &port);
     queue_ = builder.AddCompletionQueue();
-    check_free(options_.listen_address);
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) throw_not_bound(options_.listen_address);
     accept_next();
@@ -219,18 +144,18 @@ class GrpcWire final : public Wire {
     return std::chrono::system_clock::now() + options_.tick_every;
   }
 
-  std::shared_ptr<Stream> add_stream() {
+  std::shared_ptr<GrpcStream> add_stream() {
     const std::lock_guard lock(mutex_);
-    const auto stream = std::make_shared<Stream>(next_id_++);
+    const auto stream = std::make_shared<GrpcStream>(next_id_++);
     streams_.emplace(stream->id, stream);
     return stream;
   }
-  std::shared_ptr<Stream> find(StreamId id) {
+  std::shared_ptr<GrpcStream> find(StreamId id) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(id);
     return found == streams_.end() ? nullptr : found->second;
   }
-  static void cancel(Stream& stream) {
+  static void cancel(GrpcStream& stream) {
     if (stream.is_client()) {
       stream.client_context->TryCancel();
     } else if (stream.open) {
@@ -253,12 +178,12 @@ class GrpcWire final : public Wire {
     void* got = nullptr;
     bool ok = false;
     while (queue_->Next(&got, &ok)) {
-      const Tag& tag = *static_cast<Tag*>(got);
-      if (tag.event == Event::tick) {
+      const GrpcTag& tag = *static_cast<GrpcTag*>(got);
+      if (tag.event == GrpcEvent::tick) {
         on_tick();
         continue;
       }
-      Stream& stream = *tag.stream;
+      GrpcStream& stream = *tag.stream;
       {
         const std::lock_guard lock(stream.mutex);
         --stream.operations;
@@ -283,51 +208,59 @@ class GrpcWire final : public Wire {
     alarm_.Set(queue_.get(), next_tick(), &tick_);
   }
 
-  void handle(Stream& stream, Event event, bool ok) {
+  void handle(GrpcStream& stream, GrpcEvent event, bool ok) {
     switch (event) {
-      case Event::accepted:
+      case GrpcEvent::accepted:
         if (ok && !stopping_) accept_next();
         [[fallthrough]];
-      case Event::opened:
-        if (!ok) return end(stream);
-        {
-          const std::lock_guard lock(stream.mutex);
-          stream.open = true;
-        }
-        read_next(stream);
-        return write_next(stream);
-      case Event::read: {
-        if (!ok) return end(stream);
-        const Message message = to_message(std::exchange(stream.incoming, grpc::ByteBuffer()));
-        read_next(stream);
-        if (!stopping_) events_.received(stream.id, message);
-        return;
-      }
-      case Event::written: {
-        {
-          const std::lock_guard lock(stream.mutex);
-          stream.writing = false;
-          if (!ok) stop_writing(stream);
-          if (stream.ending && !stream.is_client()) return finish_server(stream);
-        }
-        return write_next(stream);
-      }
-      case Event::closed:
-        return;
-      case Event::finished: {
-        {
-          const std::lock_guard lock(stream.mutex);
-          stream.finished = true;
-        }
-        if (!stopping_) events_.ended(stream.id, stream.status.error_message());
-        return;
-      }
-      case Event::tick:
+      case GrpcEvent::opened:
+        return ok ? on_open(stream) : end(stream);
+      case GrpcEvent::read:
+        return ok ? on_read(stream) : end(stream);
+      case GrpcEvent::written:
+        return on_written(stream, ok);
+      case GrpcEvent::finished:
+        return on_finished(stream);
+      case GrpcEvent::closed:
+      case GrpcEvent::tick:
         return;
     }
   }
 
-  void read_next(Stream& stream) {
+  void on_open(GrpcStream& stream) {
+    {
+      const std::lock_guard lock(stream.mutex);
+      stream.open = true;
+    }
+    read_next(stream);
+    write_next(stream);
+  }
+
+  void on_read(GrpcStream& stream) {
+    const Message message = to_message(std::exchange(stream.incoming, grpc::ByteBuffer()));
+    read_next(stream);
+    if (!stopping_) events_.received(stream.id, message);
+  }
+
+  void on_written(GrpcStream& stream, bool ok) {
+    {
+      const std::lock_guard lock(stream.mutex);
+      stream.writing = false;
+      if (!ok) stop_writing(stream);
+      if (stream.ending && !stream.is_client()) return finish_server(stream);
+    }
+    write_next(stream);
+  }
+
+  void on_finished(GrpcStream& stream) {
+    {
+      const std::lock_guard lock(stream.mutex);
+      stream.finished = true;
+    }
+    if (!stopping_) events_.ended(stream.id, stream.status.error_message());
+  }
+
+  void read_next(GrpcStream& stream) {
     const std::lock_guard lock(stream.mutex);
     if (stopping_) return;
     ++stream.operations;
@@ -338,7 +271,7 @@ class GrpcWire final : public Wire {
   }
 
   // Starts the next write, if one waits and none is under way.
-  void write_next(Stream& stream) {
+  void write_next(GrpcStream& stream) {
     Outgoing message;
     bool last = false;
     {
@@ -367,7 +300,7 @@ class GrpcWire final : public Wire {
   }
 
   // The next three with the stream's mutex held.
-  void close_now(Stream& stream) {
+  void close_now(GrpcStream& stream) {
     stream.closed = true;
     if (stream.is_client()) {
       ++stream.operations;
@@ -377,19 +310,19 @@ class GrpcWire final : public Wire {
       finish_server(stream);
     }
   }
-  static void stop_writing(Stream& stream) {
+  static void stop_writing(GrpcStream& stream) {
     stream.closed = true;
     drop(stream.urgent);
     drop(stream.bulk);
   }
-  void finish_server(Stream& stream) {
+  void finish_server(GrpcStream& stream) {
     if (stopping_) return;
     ++stream.operations;
     stream.server->Finish(grpc::Status::OK, &stream.finished_tag);
   }
 
   // Nothing more will be received.
-  void end(Stream& stream) {
+  void end(GrpcStream& stream) {
     const std::lock_guard lock(stream.mutex);
     if (stopping_ || std::exchange(stream.ending, true)) return;
     stop_writing(stream);
@@ -411,11 +344,11 @@ class GrpcWire final : public Wire {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;  // guards the next two
-  std::unordered_map<StreamId, std::shared_ptr<Stream>> streams_;
+  std::unordered_map<StreamId, std::shared_ptr<GrpcStream>> streams_;
   StreamId next_id_ = 1;
   std::atomic<bool> stopping_{false};
   std::promise<void> quiet_;
-  Tag tick_;
+  GrpcTag tick_;
   std::mutex alarm_mutex_;  // stopping_ turns true under it
   grpc::Alarm alarm_;
   std::thread thread_;
