@@ -10,8 +10,7 @@
 namespace lockstep {
 
 // The workers as ranks of a communicator. Calls are numbered in the control channel in the order in
-// which they are made, so every worker must make the same calls in the same order; one that calls
-// for something else gets a PeerError that shows both names. Thread-safe only in that sense.
+// which they are made; the name that is compared says what is called for, and where in the program.
 class CommunicatorWorkers final : public WorkerGroup {
  public:
   // `communicator` is not owned; its ranks are the workers.
@@ -19,19 +18,21 @@ class CommunicatorWorkers final : public WorkerGroup {
 
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
-  void barrier(std::string_view name) override;
-  std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes,
-                                   int root) override;
+  void barrier(std::string_view name, SourceLocation at) override;
+  std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes, int root,
+                                   SourceLocation at) override;
   std::vector<std::vector<std::byte>> all_gather(std::string_view name,
-                                                 std::vector<std::byte> bytes) override;
+                                                 std::vector<std::byte> bytes,
+                                                 SourceLocation at) override;
 
   // The sum over workers of a tensor of one dtype and shape.
-  Tensor all_reduce_sum(std::string_view name, const Tensor& value);
+  Tensor all_reduce_sum(std::string_view name, const Tensor& value, SourceLocation at);
   // The chief's tensor; the others' must have its dtype and shape.
-  Tensor broadcast(std::string_view name, const Tensor& value);
+  Tensor broadcast(std::string_view name, const Tensor& value, SourceLocation at);
 
  private:
-  CollectiveKey next_key(std::string_view name);
+  // `name` must outlive the key.
+  CollectiveKey next_key(std::string_view name, SourceLocation at);
 
   Communicator& communicator_;
   std::mutex mutex_;

@@ -39,11 +39,48 @@ int num_local(const StrategyInterface& strategy) {
   return static_cast<int>(strategy.local_devices().size());
 }
 
+// What a worker tells the others of its next batch.
+class BatchNews {
+ public:
+  static std::vector<std::byte> of(const std::optional<data::Leaves>& batch) {
+    return encode(batch ? (*batch)[0].dim(0) : kEnded, "");
+  }
+  static std::vector<std::byte> of_failure(const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      return encode(kFailed, error.what());
+    } catch (...) {
+      return encode(kFailed, "something that is no std::exception");
+    }
+  }
+  explicit BatchNews(const std::vector<std::byte>& bytes) {
+    std::memcpy(&rows_, bytes.data(), sizeof rows_);
+    text_.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof rows_,
+                 bytes.size() - sizeof rows_);
+  }
+  bool ended() const { return rows_ == kEnded; }
+  bool failed() const { return rows_ == kFailed; }
+  std::int64_t rows() const { return rows_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  static constexpr std::int64_t kEnded = -1, kFailed = -2;
+  static std::vector<std::byte> encode(std::int64_t rows, const std::string& text) {
+    std::vector<std::byte> bytes(sizeof rows + text.size());
+    std::memcpy(bytes.data(), &rows, sizeof rows);
+    if (!text.empty()) std::memcpy(bytes.data() + sizeof rows, text.data(), text.size());
+    return bytes;
+  }
+  std::int64_t rows_ = 0;
+  std::string text_;
+};
+
 }  // namespace
 
 AnyDistributedDataset::AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
                                              const data::AnyDataset& dataset, SourceLocation at)
-    : strategy_(std::move(strategy)), dealt_([&] {
+    : strategy_(std::move(strategy)), name_{strategy_->next_dataset_number(), at}, dealt_([&] {
         dataset.require_batched("Strategy::distribute_dataset", at);
         const auto own_rows = [replicas = strategy_->num_replicas_in_sync(),
                                local = num_local(*strategy_),
@@ -60,29 +97,45 @@ std::string AnyDistributedDataset::describe() const {
 }
 
 AnyDistributedIterator::AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy,
-                                               data::AnyIterator batches,
+                                               DatasetName name, data::AnyIterator batches,
                                                const std::optional<data::ElementSpec>& spec)
     : strategy_(std::move(strategy)),
+      name_(name),
       batches_(std::move(batches)),
       no_rows_(spec ? without_rows(*spec) : std::nullopt) {}
 
-// The rows of all workers in this step, of which `own` holds some; nothing when no worker has any
+// This worker's next batch, and the rows of all workers in this step: none when no worker has any
 // more.
-std::optional<std::int64_t> AnyDistributedIterator::agree_on_rows(
-    const std::optional<data::Leaves>& own) const {
+std::optional<data::Leaves> AnyDistributedIterator::next_of_worker(
+    std::optional<std::int64_t>& rows) {
   WorkerGroup& workers = strategy_->workers();
-  if (workers.size() == 1)
-    return own ? std::optional(own->back().item<std::int64_t>()) : std::nullopt;
-  const std::int64_t rows = own ? (*own)[0].dim(0) : -1;  // -1: ended
-  const auto* const bytes = reinterpret_cast<const std::byte*>(&rows);
-  std::optional<std::int64_t> total;
-  for (const auto& part :
-       workers.all_gather("rows of the next batch", {bytes, bytes + sizeof rows})) {
-    std::int64_t of_worker;
-    std::memcpy(&of_worker, part.data(), sizeof of_worker);
-    if (of_worker >= 0) total = total.value_or(0) + of_worker;
+  std::optional<data::Leaves> own;
+  if (workers.size() == 1) {
+    own = batches_.next();
+    if (own) rows = own->back().item<std::int64_t>();
+    return own;
   }
-  return total;
+  std::exception_ptr failure;
+  try {
+    own = batches_.next();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::string call = "batch " + std::to_string(steps_++) + " of epoch " +
+                           std::to_string(batches_.epoch()) + " of distributed dataset " +
+                           std::to_string(name_.number);
+  const auto all = workers.all_gather(
+      call, failure ? BatchNews::of_failure(failure) : BatchNews::of(own), name_.at);
+  if (failure) std::rethrow_exception(failure);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const BatchNews news(all[rank]);
+    if (news.failed())
+      throw PeerError(message("DistributedIterator::next", "at ", call, " the data of worker rank ",
+                              rank, " failed: ", news.text()),
+                      name_.at);
+    if (!news.ended()) rows = rows.value_or(0) + news.rows();
+  }
+  return own;
 }
 
 // Accelerators take batches of one size: all replicas get as many rows as the largest part so far
@@ -111,8 +164,8 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
         SourceLocation{});
   using Clock = telemetry::PhaseTimes::Clock;
   const Clock::time_point start = Clock::now();
-  std::optional<data::Leaves> own = batches_.next();
-  const std::optional<std::int64_t> all_rows = agree_on_rows(own);
+  std::optional<std::int64_t> all_rows;
+  std::optional<data::Leaves> own = next_of_worker(all_rows);
   strategy_->count_input_time(Clock::now() - start);
   if (!all_rows) return std::nullopt;
   if (!own) own = require_no_rows();

@@ -15,6 +15,16 @@ constexpr std::int64_t kDefaultBytesPerPack = 1 << 20;
 constexpr std::uint64_t kReleaseEvery = 100;   // runs
 constexpr std::int64_t kMaxBuckets = 1 << 20;  // of one plan, in the numbering of collectives
 
+// Of names, dtypes and shapes in their order, the same in every process.
+std::uint32_t hash_of(std::span<const Variable> variables) {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const Variable& variable : variables)
+    for (const char c :
+         variable.name() + std::string(name_of(variable.dtype())) + variable.shape().to_string())
+      hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
 }  // namespace
 
 GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const Device> devices,
@@ -23,7 +33,8 @@ GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const 
       bytes_per_pack_(bytes_per_pack),
       id_(id),
       commit_name_("commit of variable list " + std::to_string(id) + ", which begins with '" +
-                   (variables.empty() ? std::string() : variables[0].name()) + "'"),
+                   (variables.empty() ? std::string() : variables[0].name()) + "' and has hash " +
+                   std::to_string(hash_of(variables))),
       local_(devices.size()),
       occasions_(devices.size()) {
   std::vector<std::int64_t> last_first(variables.size());

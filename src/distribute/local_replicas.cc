@@ -146,16 +146,17 @@ void LocalReplicas::rethrow(const Failure& failure) const {
   }
 }
 
-Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
+Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation at) {
   const RecorderScope suspended(nullptr);
   Tensor sum = sum_components(components);
-  if (linked_workers_) sum = linked_workers_->all_reduce_sum("Strategy::reduce", sum);
+  if (linked_workers_) sum = linked_workers_->all_reduce_sum("Strategy::reduce", sum, at);
   return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(num_replicas_in_sync()));
 }
 
-Tensor LocalReplicas::broadcast_initial_value(std::string_view name, Tensor value) {
+Tensor LocalReplicas::broadcast_initial_value(std::string_view name, Tensor value,
+                                              SourceLocation at) {
   if (!linked_workers_) return value;
-  return linked_workers_->broadcast("initial value of '" + std::string(name) + "',", value);
+  return linked_workers_->broadcast("initial value of '" + std::string(name) + "'", value, at);
 }
 
 std::string LocalReplicas::describe() const {
@@ -179,8 +180,8 @@ telemetry::StepReport LocalReplicas::step_report() const {
   report.input = seconds(Clock::duration(input_time_));
   for (const auto& replica : replicas_) {
     using telemetry::Phase;
-    report.compute += seconds(replica->times().of(Phase::compute)) / num_replicas_in_sync();
-    report.update += seconds(replica->times().of(Phase::update)) / num_replicas_in_sync();
+    report.compute += seconds(replica->times().of(Phase::compute)) / num_local();
+    report.update += seconds(replica->times().of(Phase::update)) / num_local();
   }
   // The rest of a run is waiting for others: in collectives, for the thread to start, at the end.
   report.communication = seconds(Clock::duration(run_time_)) - report.compute - report.update;

@@ -55,11 +55,11 @@ class LocalReplicas final : public StrategyInterface,
   int num_replicas_in_sync() const override { return workers_->size() * num_local(); }
   WorkerGroup& workers() override { return *workers_; }
   bool run_active() const override { return running_.load(std::memory_order_acquire); }
-  Tensor broadcast_initial_value(std::string_view name, Tensor value) override;
+  Tensor broadcast_initial_value(std::string_view name, Tensor value, SourceLocation at) override;
 
   void run(const std::function<void(int)>& replica_fn,
            const std::optional<BatchRows>& rows) override;
-  Tensor reduce(ReduceOp op, std::span<const Tensor> components) override;
+  Tensor reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation at) override;
   std::string describe() const override;
   void count_input_time(telemetry::PhaseTimes::Clock::duration waited) override;
   telemetry::StepReport step_report() const override;

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "distribute/collective_name.h"
 #include "distribute/gradient_reduction.h"
 #include "replica/default_context.h"
 
@@ -64,6 +65,10 @@ void Replica::require_here(const char* op, SourceLocation at) const {
       at);
 }
 
+std::string_view Replica::placed(std::string name, SourceLocation at) {
+  return name_ = with_place(std::move(name), at);
+}
+
 CollectiveKey Replica::next_key(std::string_view name, SourceLocation at) {
   return {Channel::user, sequence_++, name, at};
 }
@@ -84,7 +89,7 @@ Tensor Replica::reduced(ReduceOp op, const Tensor& value, SourceLocation at) {
   std::string name = "all_reduce";
   if (widen) name += std::string(" of ") + std::string(name_of(value.dtype()));
   if (value.rank() > 0) name += " of " + value.shape().to_string();
-  wait(communicator_.all_reduce(next_key(name, at), op, input_of(in), out));
+  wait(communicator_.all_reduce(next_key(placed(name, at), at), op, input_of(in), out));
   Tensor result(std::move(buffer), in.dtype(), in.shape());
   return widen ? cast(result, value.dtype()) : result;
 }
@@ -116,7 +121,7 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   const std::int64_t rows = value.dim(0);
   const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(place_.num_replicas));
-  wait(communicator_.all_gather(next_key(name, at), elements(std::span(&rows, 1)),
+  wait(communicator_.all_gather(next_key(placed(name, at), at), elements(std::span(&rows, 1)),
                                 elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
@@ -124,7 +129,7 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   for (std::int64_t& count : counts) count *= row_elements;
   Buffer buffer = Buffer::allocate(
       current_device(), static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype()));
-  wait(communicator_.all_gather(next_key("all_gather", at), input_of(value),
+  wait(communicator_.all_gather(next_key(placed("all_gather", at), at), input_of(value),
                                 Elements{buffer.data(), shape.num_elements(), value.dtype()},
                                 counts));
   return Tensor(std::move(buffer), value.dtype(), shape);
@@ -173,7 +178,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
   require_here("ReplicaContext::merge_call", at);
   require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
           "expected a function to call, got an empty one");
-  wait(communicator_.barrier(next_key("merge_call", at)));
+  wait(communicator_.barrier(next_key(placed("merge_call", at), at)));
   if (place_.local == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
@@ -181,7 +186,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
     const ContextScope cross_replica(current_replica_group());
     merge();
   }
-  wait(communicator_.barrier(next_key("merge_call/return", at)));
+  wait(communicator_.barrier(next_key(placed("merge_call/return", at), at)));
 }
 
 }  // namespace lockstep

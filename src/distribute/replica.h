@@ -51,7 +51,10 @@ class alignas(64) Replica final : public ReplicaContext {
  private:
   // Throws FailedPrecondition unless the calling thread is in this replica's step.
   void require_here(const char* op, SourceLocation at) const;
+  // `name` must outlive the key.
   CollectiveKey next_key(std::string_view name, SourceLocation at);
+  // A name with its place in the program, valid until the next call.
+  std::string_view placed(std::string name, SourceLocation at);
   // Waits for a collective, a meeting point; the time is exposed communication.
   void wait(Pending pending);
   Tensor reduced(ReduceOp op, const Tensor& value, SourceLocation at);
@@ -71,6 +74,7 @@ class alignas(64) Replica final : public ReplicaContext {
   // Calls made so far in this step. What replicas must do in one order (all_reduce, merge_call, a
   // commit point) is numbered together, so that one who does another thing is found out.
   std::int64_t sequence_ = 0;
+  std::string name_;  // what placed() returned last
 };
 
 }  // namespace lockstep

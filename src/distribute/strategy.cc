@@ -88,16 +88,16 @@ Tensor reduce_leaf(StrategyInterface& strategy, ReduceOp op, std::vector<Tensor>
             *axis, ", which leaves ", parts[0].shape(), " of replica 0's and ", part.shape(),
             " of another's; all other extents must agree");
   }
-  Tensor result = strategy.reduce(axis ? ReduceOp::sum : op, parts);
+  Tensor result = strategy.reduce(axis ? ReduceOp::sum : op, parts, at);
   if (axis && op == ReduceOp::mean) {
-    const Tensor rows = strategy.reduce(ReduceOp::sum, counts);
+    const Tensor rows = strategy.reduce(ReduceOp::sum, counts, at);
     result = div(result, static_cast<double>(rows.item<std::int64_t>()));
   }
   return is_floating(given) ? cast(result, given) : result;
 }
 
 // The rows of all workers, in rank order.
-Tensor gather_from_workers(WorkerGroup& workers, const Tensor& own) {
+Tensor gather_from_workers(WorkerGroup& workers, const Tensor& own, SourceLocation at) {
   if (workers.size() == 1) return own;
   const std::string name = "Strategy::gather of " + std::string(name_of(own.dtype())) + " rows " +
                            own.shape().without_axis(0).to_string();
@@ -106,7 +106,7 @@ Tensor gather_from_workers(WorkerGroup& workers, const Tensor& own) {
   std::memcpy(sent.data(), &rows, sizeof rows);
   if (own.bytes()) std::memcpy(sent.data() + sizeof rows, own.raw_data(), own.bytes());
   std::vector<Tensor> all;
-  for (const auto& part : workers.all_gather(name, std::move(sent))) {
+  for (const auto& part : workers.all_gather(name, std::move(sent), at)) {
     std::memcpy(&rows, part.data(), sizeof rows);
     const std::size_t bytes = part.size() - sizeof rows;
     Buffer buffer = Buffer::allocate(own.device(), bytes);
@@ -199,7 +199,7 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
             name_of(parts[0].dtype()), parts[0].shape(), " of replica 0 and ",
             name_of(part.dtype()), part.shape(), " of replica ", replica);
   }
-  return gather_from_workers(implementation_->workers(), concat_rows(parts));
+  return gather_from_workers(implementation_->workers(), concat_rows(parts), at);
 }
 
 void Strategy::check_structures(const std::vector<std::string>& first,

@@ -115,7 +115,7 @@ void TracedReplicas::fail(std::optional<int> replica, Traces& traces) {
   }
 }
 
-Tensor TracedReplicas::reduce(ReduceOp op, std::span<const Tensor> components) {
+Tensor TracedReplicas::reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation) {
   const RecorderScope suspended(nullptr);
   std::vector<Tensor> on_host;
   for (const Tensor& component : components)

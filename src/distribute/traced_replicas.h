@@ -26,11 +26,13 @@ class TracedReplicas final : public StrategyInterface,
   int num_replicas_in_sync() const override { return static_cast<int>(devices_.size()); }
   WorkerGroup& workers() override { return single_worker(); }
   bool run_active() const override { return running_.load(std::memory_order_acquire); }
-  Tensor broadcast_initial_value(std::string_view, Tensor value) override { return value; }
+  Tensor broadcast_initial_value(std::string_view, Tensor value, SourceLocation) override {
+    return value;
+  }
 
   void run(const std::function<void(int)>& replica_fn,
            const std::optional<BatchRows>& rows) override;
-  Tensor reduce(ReduceOp op, std::span<const Tensor> components) override;
+  Tensor reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation at) override;
   std::string describe() const override;
   void count_input_time(telemetry::PhaseTimes::Clock::duration waited) override;
   telemetry::StepReport step_report() const override;

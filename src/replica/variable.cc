@@ -139,7 +139,7 @@ std::size_t component_of(const ReplicaContext* replica) {
 }
 
 // The components of all workers' replicas, in replica order.
-std::vector<Tensor> all_components(Variable::State& state) {
+std::vector<Tensor> all_components(Variable::State& state, SourceLocation at) {
   std::vector<std::byte> bytes;
   for (const auto& component : state.components) {
     const Tensor value = on_host(state, component.value);
@@ -148,7 +148,7 @@ std::vector<Tensor> all_components(Variable::State& state) {
   }
   std::vector<Tensor> all;
   const std::size_t each = bytes.size() / state.components.size();
-  for (const auto& part : state.group->workers().all_gather(state.name, std::move(bytes)))
+  for (const auto& part : state.group->workers().all_gather(state.name, std::move(bytes), at))
     for (std::size_t i = 0; i < state.components.size(); ++i) {
       Buffer buffer = Buffer::allocate(current_device(), each);
       if (each) std::memcpy(buffer.data(), part.data() + i * each, each);
@@ -164,7 +164,7 @@ Tensor read_combined(Variable::State& state, SourceLocation at) {
           "combined; give it "
           "an aggregation or use local_values()");
   const RecorderScope suspended(nullptr);
-  std::vector<Tensor> parts = all_components(state);
+  std::vector<Tensor> parts = all_components(state, at);
   if (state.aggregation == VariableAggregation::only_first_replica) return parts[0];
   if (state.aggregation == VariableAggregation::sum) return sum_components(parts);
   // 16-bit sums may be out of range where the mean is not.
@@ -264,7 +264,7 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   state_->group = group;
   state_->components.resize(group ? group->local_devices().size() : 1);
   const RecorderScope suspended(nullptr);
-  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial))
+  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial), at)
                         : initial);
 }
 

@@ -10,12 +10,13 @@ class SingleWorker final : public WorkerGroup {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void barrier(std::string_view) override {}
-  std::vector<std::byte> broadcast(std::string_view, std::vector<std::byte> bytes, int) override {
+  void barrier(std::string_view, SourceLocation) override {}
+  std::vector<std::byte> broadcast(std::string_view, std::vector<std::byte> bytes, int,
+                                   SourceLocation) override {
     return bytes;
   }
-  std::vector<std::vector<std::byte>> all_gather(std::string_view,
-                                                 std::vector<std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(std::string_view, std::vector<std::byte> bytes,
+                                                 SourceLocation) override {
     std::vector<std::vector<std::byte>> all;
     all.push_back(std::move(bytes));
     return all;

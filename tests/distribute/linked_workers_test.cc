@@ -236,5 +236,71 @@ TEST(LinkedWorkers, AFailureReachesAllReplicasAndEndsTheStrategy) {
   });
 }
 
+TEST(LinkedWorkers, NeverMixValuesOfCallsInAnotherOrder) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto ones = strategy.run([] { return Tensor(1.0f); });
+    const auto a = [&] { strategy.reduce(ReduceOp::sum, ones); };
+    const auto b = [&] { strategy.reduce(ReduceOp::sum, ones); };
+    EXPECT_THAT(
+        [&] {
+          strategy.workers().is_chief() ? a() : b();
+          strategy.workers().is_chief() ? b() : a();
+        },
+        throws<PeerError>("Strategy::reduce", "linked_workers_test.cc"));
+  });
+  train(2, 1, [](const Strategy& strategy) {
+    const auto step = [] {
+      ReplicaContext& context = *get_replica_context();
+      const auto a = [&] { context.all_reduce(ReduceOp::sum, Tensor(1.0f)); };
+      const auto b = [&] { context.all_reduce(ReduceOp::sum, Tensor(2.0f)); };
+      context.replica_index() == 0 ? a() : b();
+      context.replica_index() == 0 ? b() : a();
+    };
+    EXPECT_THAT([&] { strategy.run(step); },
+                throws<PeerError>("all_reduce", "linked_workers_test.cc"));
+  });
+}
+
+TEST(LinkedWorkers, NeverMixBatchesOfTwoDatasets) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto dataset = data::from_tensor_slices(range(0, 8)).batch(4);
+    auto a = strategy.distribute_dataset(dataset).iterator();
+    auto b = strategy.distribute_dataset(dataset).iterator();
+    EXPECT_THAT([&] { static_cast<void>(strategy.workers().is_chief() ? a.next() : b.next()); },
+                throws<PeerError>("distributed dataset 0", "distributed dataset 1"));
+  });
+}
+
+TEST(LinkedWorkers, ToldOfDataThatFailsElsewhere) {
+  train(2, 1, [](const Strategy& strategy) {
+    const bool chief = strategy.workers().is_chief();
+    const auto dataset =
+        strategy.distribute_dataset(data::from_tensor_slices(range(0, 8))
+                                        .map([chief](const Tensor& x) {
+                                          if (!chief && x.item<std::int64_t>() >= 6)
+                                            throw DataLoss("[records] record 6 is torn");
+                                          return x;
+                                        })
+                                        .batch(4));
+    auto batches = dataset.iterator();
+    EXPECT_TRUE(batches.next().has_value());
+    if (chief)
+      EXPECT_THAT([&] { batches.next(); }, throws<PeerError>("rank 1", "record 6 is torn"));
+    else
+      EXPECT_THAT([&] { batches.next(); }, throws<DataLoss>("record 6 is torn"));
+    EXPECT_EQ(
+        strategy.reduce(ReduceOp::sum, strategy.run([] { return Tensor(1.0f); })).item<float>(), 2)
+        << "the strategy stays usable";
+  });
+}
+
+TEST(LinkedWorkers, DivideTimesByTheReplicasHere) {
+  train(2, 1, [](const Strategy& strategy) {
+    for (int step = 0; step < 3; ++step)
+      strategy.run([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+    EXPECT_GE(strategy.step_report().compute, 0.06);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -23,7 +23,9 @@ class StubGroup final : public ReplicaGroup {
   int num_replicas_in_sync() const override { return 2; }
   WorkerGroup& workers() override { return single_worker(); }
   bool run_active() const override { return active; }
-  Tensor broadcast_initial_value(std::string_view, Tensor value) override { return value; }
+  Tensor broadcast_initial_value(std::string_view, Tensor value, SourceLocation) override {
+    return value;
+  }
   bool active = false;
 
  private:

@@ -47,12 +47,13 @@ class Worker final : public WorkerGroup {
   explicit Worker(int rank) : rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return 2; }
-  void barrier(std::string_view) override {}
-  std::vector<std::byte> broadcast(std::string_view, std::vector<std::byte> bytes, int) override {
+  void barrier(std::string_view, SourceLocation) override {}
+  std::vector<std::byte> broadcast(std::string_view, std::vector<std::byte> bytes, int,
+                                   SourceLocation) override {
     return bytes;
   }
-  std::vector<std::vector<std::byte>> all_gather(std::string_view,
-                                                 std::vector<std::byte> bytes) override {
+  std::vector<std::vector<std::byte>> all_gather(std::string_view, std::vector<std::byte> bytes,
+                                                 SourceLocation) override {
     return {bytes, bytes};
   }
 
@@ -67,7 +68,9 @@ class Group final : public ReplicaGroup {
   int num_replicas_in_sync() const override { return 2; }
   WorkerGroup& workers() override { return workers_; }
   bool run_active() const override { return false; }
-  Tensor broadcast_initial_value(std::string_view, Tensor value) override { return value; }
+  Tensor broadcast_initial_value(std::string_view, Tensor value, SourceLocation) override {
+    return value;
+  }
 
  private:
   Device device_;

@@ -24,21 +24,29 @@ struct DealtBatch {
   BatchRows rows;
 };
 
+// A distributed dataset as all workers know it: the how manieth of its strategy, made where.
+struct DatasetName {
+  int number = 0;
+  SourceLocation at;
+};
+
 // DistributedIterator and DistributedDataset without the element type.
 class LOCKSTEP_EXPORT AnyDistributedIterator {
  public:
-  AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, data::AnyIterator batches,
-                         const std::optional<data::ElementSpec>& spec);
+  AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, DatasetName name,
+                         data::AnyIterator batches, const std::optional<data::ElementSpec>& spec);
   std::optional<DealtBatch> next();
   void visit_state(StateVisitor& visitor) { batches_.visit_state(visitor); }
 
  private:
-  std::optional<std::int64_t> agree_on_rows(const std::optional<data::Leaves>& own) const;
+  std::optional<data::Leaves> next_of_worker(std::optional<std::int64_t>& rows);
   const data::Leaves& require_no_rows() const;
   void place(DealtBatch& batch);
 
   std::shared_ptr<StrategyInterface> strategy_;
+  DatasetName name_;
   data::AnyIterator batches_;
+  std::int64_t steps_ = 0;
   std::optional<data::Leaves> no_rows_;  // what a step gets once this worker's data has ended
   std::int64_t padded_rows_ = 0;         // of each replica, where the strategy pads
 };
@@ -48,7 +56,7 @@ class LOCKSTEP_EXPORT AnyDistributedDataset {
   AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
                         const data::AnyDataset& dataset, SourceLocation at);
   AnyDistributedIterator iterator() const {
-    return {strategy_, dealt_.iterator(), dealt_.element_spec()};
+    return {strategy_, name_, dealt_.iterator(), dealt_.element_spec()};
   }
   std::int64_t cardinality() const { return dealt_.cardinality(); }
   std::string describe() const;
@@ -56,8 +64,8 @@ class LOCKSTEP_EXPORT AnyDistributedDataset {
 
  private:
   std::shared_ptr<StrategyInterface> strategy_;
+  DatasetName name_;
   data::AnyDataset dealt_;
-  std::string described_;
 };
 
 }  // namespace detail
@@ -71,7 +79,8 @@ class DistributedIterator {
 
   // The next step's batch, or nothing once all workers' data has ended: every worker and replica
   // takes the same number of steps, those without rows get batches of zero rows. Throws
-  // FailedPrecondition in a step function, and what the dataset throws.
+  // FailedPrecondition in a step function, what the dataset throws, and PeerError on all workers but
+  // the one whose dataset has thrown or who takes a batch of another dataset.
   std::optional<PerReplica<T>> next() {
     std::optional<detail::DealtBatch> batch = erased_.next();
     if (!batch) return std::nullopt;

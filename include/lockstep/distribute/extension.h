@@ -10,6 +10,7 @@
 #include <lockstep/telemetry/step_timer.h>
 #include <lockstep/tensor/tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <span>
@@ -30,7 +31,7 @@ class LOCKSTEP_EXPORT StrategyInterface : public ReplicaGroup {
                    const std::optional<BatchRows>& rows) = 0;
   // The sum or mean over all replicas of all workers, given this process's components in replica
   // order: same dtype and shape everywhere, floating for the mean. Collective across workers.
-  virtual Tensor reduce(ReduceOp op, std::span<const Tensor> components) = 0;
+  virtual Tensor reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation at) = 0;
   // One line for logs: strategy, devices, communication.
   virtual std::string describe() const = 0;
   // Distributed datasets tell how long the caller waited for a batch. Thread-safe.
@@ -38,6 +39,12 @@ class LOCKSTEP_EXPORT StrategyInterface : public ReplicaGroup {
   virtual telemetry::StepReport step_report() const = 0;
   // What random ops draw from in a scope, outside replicas.
   virtual RandomState& scope_random_state() = 0;
+
+  // Numbers the strategy's distributed datasets. Thread-safe.
+  int next_dataset_number() { return num_datasets_.fetch_add(1); }
+
+ private:
+  std::atomic<int> num_datasets_{0};
 };
 
 }  // namespace lockstep

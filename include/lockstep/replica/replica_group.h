@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
 #include <lockstep/device/device.h>
 #include <lockstep/replica/worker_group.h>
 #include <lockstep/tensor/tensor.h>
@@ -24,7 +25,8 @@ class LOCKSTEP_EXPORT ReplicaGroup {
   // Replicas are running a step now.
   virtual bool run_active() const = 0;
   // The chief's value of a new variable, on every worker; collective across workers.
-  virtual Tensor broadcast_initial_value(std::string_view name, Tensor value) = 0;
+  virtual Tensor broadcast_initial_value(std::string_view name, Tensor value,
+                                         SourceLocation at) = 0;
 };
 
 // The group that variables made by the calling thread belong to: the innermost open scope's, or

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/base/export.h>
+#include <lockstep/base/source_location.h>
 
 #include <cstddef>
 #include <string_view>
@@ -10,7 +11,8 @@
 namespace lockstep {
 
 // The processes that train together, seen from one of them. Collectives are called by every worker,
-// in cross-replica context; they end within the strategy's deadline.
+// in cross-replica context, in one order; they end within the strategy's deadline. Calls that meet
+// must have one name and be made at one line of the program, else both get a PeerError.
 class LOCKSTEP_EXPORT WorkerGroup {
  public:
   virtual ~WorkerGroup();
@@ -18,13 +20,15 @@ class LOCKSTEP_EXPORT WorkerGroup {
   virtual int size() const = 0;
   // The worker that writes checkpoints and summaries: rank 0.
   bool is_chief() const { return rank() == 0; }
-  virtual void barrier(std::string_view name) = 0;
+  virtual void barrier(std::string_view name, SourceLocation at = SourceLocation::current()) = 0;
   // Rank `root`'s bytes, on every worker.
   virtual std::vector<std::byte> broadcast(std::string_view name, std::vector<std::byte> bytes,
-                                           int root) = 0;
+                                           int root,
+                                           SourceLocation at = SourceLocation::current()) = 0;
   // Everyone's bytes, in rank order.
-  virtual std::vector<std::vector<std::byte>> all_gather(std::string_view name,
-                                                         std::vector<std::byte> bytes) = 0;
+  virtual std::vector<std::vector<std::byte>> all_gather(
+      std::string_view name, std::vector<std::byte> bytes,
+      SourceLocation at = SourceLocation::current()) = 0;
 };
 
 // A group of one: collectives return their input at once.
