@@ -81,6 +81,13 @@ pjrt_second() {
       -R '^(device|ops|distribute)_tests$'
 }
 
+# A training step compiled for TPUs, which need not be there.
+tpu_compiler() {
+  local libtpu
+  libtpu=$(tests/support/pjrt_plugin.sh libtpu) &&
+    LOCKSTEP_LIBTPU=$libtpu ctest --test-dir build --output-on-failure -R '^tpu_aot_process_test$'
+}
+
 # Sanitizers do not see into the plugin, so suites under them go without.
 suite release build -DCMAKE_BUILD_TYPE=Release
 lean=(-DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF)
@@ -95,6 +102,7 @@ if ((full)); then
   check install tests/install/install.sh --all
   check debootstrap tests/install/debootstrap.sh
   check pjrt-second pjrt_second
+  check tpu-compiler tpu_compiler
   check clang-tidy tidy
 else
   LOCKSTEP_PJRT_CPU_PLUGIN='' suite tsan build/tsan "${lean[@]}" -DLOCKSTEP_SANITIZE=thread \

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -158,43 +157,5 @@ void Plugin::raise(const char* what, abi::Error* error) const {
 }
 
 void Plugin::log(const Error& error) noexcept { logging::error(error.what()); }
-
-std::string find_plugin(const std::string& option, SourceLocation at) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (!option.empty()) {
-    if (fs::exists(option, ignored)) return option;
-    throw Unavailable(
-        message("TPUStrategy", "no TPU plugin: .plugin names ", option, ", which does not exist"),
-        at);
-  }
-  std::string searched;
-  for (const char* variable : {"LOCKSTEP_PJRT_CPU_PLUGIN", "TPU_LIBRARY_PATH"}) {
-    const char* const path = std::getenv(variable);
-    if (path && *path && fs::exists(path, ignored)) return path;
-    searched += std::string(searched.empty() ? "" : ", ") + "$" + variable +
-                (path && *path ? std::string(" (") + path + " does not exist)" : " (not set)");
-  }
-  std::vector<std::string> places = {"/lib/libtpu.so", "/usr/lib/libtpu.so",
-                                     "/usr/local/lib/libtpu.so"};
-  std::vector<std::string> roots = {"/usr/local/lib", "/usr/lib"};
-  if (const char* home = std::getenv("HOME")) roots.push_back(std::string(home) + "/.local/lib");
-  if (const char* venv = std::getenv("VIRTUAL_ENV")) roots.push_back(std::string(venv) + "/lib");
-  for (const std::string& root : roots)
-    for (const auto& entry : fs::directory_iterator(root, ignored))
-      if (entry.path().filename().string().starts_with("python3"))
-        for (const char* packages : {"site-packages", "dist-packages"})
-          places.push_back((entry.path() / packages / "libtpu" / "libtpu.so").string());
-  for (const std::string& place : places) {
-    if (fs::exists(place, ignored)) return place;
-    searched += ", " + place;
-  }
-  throw Unavailable(
-      message("TPUStrategy", "no TPU was found: no PJRT plugin in any of ", searched,
-              "; on a TPU machine install libtpu (pip install libtpu), elsewhere name a plugin by "
-              "{.plugin = path} or LOCKSTEP_PJRT_CPU_PLUGIN, for example that of the Python "
-              "package xla-cpu-pjrt"),
-      at);
-}
 
 }  // namespace lockstep::xla

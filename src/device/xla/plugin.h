@@ -68,7 +68,7 @@ class Plugin {
 
 // Where the plugin is looked for when `option` is empty: $LOCKSTEP_PJRT_CPU_PLUGIN,
 // $TPU_LIBRARY_PATH, libtpu.so on the library path, libtpu of Python's site-packages. Throws
-// Unavailable that names all these places when it is in none.
+// Unavailable that names all these places when it is in none, and for libtpu without a TPU chip.
 std::string find_plugin(const std::string& option, SourceLocation at);
 
 }  // namespace lockstep::xla
