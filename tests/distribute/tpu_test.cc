@@ -253,6 +253,18 @@ TEST(TPUStrategy, TellsWhatAStepMayNotDo) {
   EXPECT_THAT(copy_to(result[1], Device{}).to_vector<float>(), ElementsAre(2, 3));
 }
 
+TEST(TPUStrategy, TPU03_ReturnsNothingEmptyListsAndNumbers) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const TPUStrategy strategy({.replicas = 2});
+  int calls = 0;
+  static_assert(std::is_same_v<decltype(strategy.run([] {})), PerReplica<void>>);
+  strategy.run([&] { ++calls; });
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(strategy.run([] { return std::vector<Tensor>(); })[1].empty());
+  EXPECT_EQ(strategy.run([] { return get_replica_context()->replica_index(); })[1], 1);
+  EXPECT_EQ(strategy.run([](double x) { return x; }, 2.5)[0], 2.5);
+}
+
 TEST(TPUStrategy, GivesValuesToTheHostOutsideSteps) {
   LOCKSTEP_REQUIRE_PLUGIN();
   const TPUStrategy strategy({.replicas = 2});
