@@ -181,10 +181,11 @@ void HierarchicalBoard::wait(Handle& handle, std::optional<Deadline> deadline) {
     fail(joint, handle.rank, std::current_exception());
     throw;
   }
-  // Who came last is about to start the part between workers.
-  for (Backoff backoff(false); joint.is(Stage::local) && !limit.passed();) backoff.pause();
-  const std::unique_lock lock(joint.mutex, limit.when());
-  if (!lock || joint.is(Stage::local))
+  // Who came last is about to start the part between workers, and who waits for that has the lock.
+  std::unique_lock lock(joint.mutex, std::defer_lock);
+  for (Backoff backoff(false); joint.is(Stage::local) || !lock.try_lock();)
+    if (backoff.pause() && limit.passed()) break;
+  if (!lock)
     throw DeadlineExceeded(message(api_name(joint.call.kind), joint.call.to_string(),
                                    " is waited for by another replica of this worker, for longer"),
                            joint.call.at);

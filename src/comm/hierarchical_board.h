@@ -49,7 +49,7 @@ class HierarchicalBoard {
     std::vector<std::byte*> outputs;  // by local rank
     std::vector<std::byte> scratch;   // of a reduce_scatter: sums of the local ranks
     std::atomic<Stage> stage{Stage::local};
-    std::timed_mutex mutex;  // guards the next two
+    std::mutex mutex;  // guards the next two
     Pending between;
     std::exception_ptr failure;
   };

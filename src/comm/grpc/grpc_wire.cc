@@ -76,12 +76,13 @@ class GrpcWire final : public Wire {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
-    const auto stream = add_stream();
+    const auto stream = std::make_shared<GrpcStream>(next_id_++);
     stream->channel = grpc::CreateCustomChannel(address, client_credentials(), arguments);
     stream->client_context = std::make_unique<grpc::ClientContext>();
     grpc::GenericStub stub(stream->channel);
     stream->client = stub.PrepareCall(stream->client_context.get(), kMethod, queue_.get());
     ++stream->operations;
+    add(stream);
     stream->client->StartCall(&stream->opened);
     return stream->id;
   }
@@ -144,11 +145,10 @@ class GrpcWire final : public Wire {
     return std::chrono::system_clock::now() + options_.tick_every;
   }
 
-  std::shared_ptr<GrpcStream> add_stream() {
+  // Before the stream's first operation.
+  void add(const std::shared_ptr<GrpcStream>& stream) {
     const std::lock_guard lock(mutex_);
-    const auto stream = std::make_shared<GrpcStream>(next_id_++);
     streams_.emplace(stream->id, stream);
-    return stream;
   }
   std::shared_ptr<GrpcStream> find(StreamId id) {
     const std::lock_guard lock(mutex_);
@@ -164,11 +164,12 @@ class GrpcWire final : public Wire {
   }
 
   void accept_next() {
-    const auto stream = add_stream();
+    const auto stream = std::make_shared<GrpcStream>(next_id_++);
     stream->server_context = std::make_unique<grpc::GenericServerContext>();
     stream->server =
         std::make_unique<grpc::GenericServerAsyncReaderWriter>(stream->server_context.get());
     ++stream->operations;
+    add(stream);
     service_.RequestCall(stream->server_context.get(), stream->server.get(), queue_.get(),
                          queue_.get(), &stream->accepted);
   }
@@ -178,6 +179,9 @@ class GrpcWire final : public Wire {
     void* got = nullptr;
     bool ok = false;
     while (queue_->Next(&got, &ok)) {
+      mutex_
+          .lock();  // who began the operation has held it: all that they wrote is seen from here on
+      mutex_.unlock();
       const GrpcTag& tag = *static_cast<GrpcTag*>(got);
       if (tag.event == GrpcEvent::tick) {
         on_tick();
@@ -343,9 +347,9 @@ class GrpcWire final : public Wire {
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  std::mutex mutex_;  // guards the next two
+  std::atomic<StreamId> next_id_{1};
+  std::mutex mutex_;  // guards streams_
   std::unordered_map<StreamId, std::shared_ptr<GrpcStream>> streams_;
-  StreamId next_id_ = 1;
   std::atomic<bool> stopping_{false};
   std::promise<void> quiet_;
   GrpcTag tick_;
