@@ -34,8 +34,10 @@ struct Fit {
 
 // The digits by a small network, with a learning rate that changes at every step.
 Fit fit(const Strategy& strategy, int steps) {
-  const auto train = strategy.distribute_dataset(
-      data::digits<Example>("train").shuffle({.seed = 7}).batch(128, {.drop_remainder = true}).repeat());
+  const auto train = strategy.distribute_dataset(data::digits<Example>("train")
+                                                     .shuffle({.seed = 7})
+                                                     .batch(128, {.drop_remainder = true})
+                                                     .repeat());
   const auto scope = strategy.scope();
   const nn::Sequential model(nn::Dense(64, 32, {.activation = nn::relu}), nn::Dropout(0.2),
                              nn::Dense(32, 10));
@@ -150,8 +152,8 @@ TEST(TPUStrategy, S39_PadsTheLastBatchAndLeavesThePaddingOut) {
     EXPECT_FLOAT_EQ(mean.result().item<float>(), 1.3f);
   }
   const TPUStrategy strategy({.replicas = 4});
-  const auto dropped =
-      strategy.distribute_dataset(data::from_tensor_slices(Row{rows}).batch(4, {.drop_remainder = true}));
+  const auto dropped = strategy.distribute_dataset(
+      data::from_tensor_slices(Row{rows}).batch(4, {.drop_remainder = true}));
   int steps = 0;
   for (const auto& batch : dropped) {
     strategy.run([](const Row& row) { return row.x * 2; }, batch);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/xla/client.h"
 
+#include <lockstep/telemetry/telemetry.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -29,6 +31,23 @@ abi::NamedValue int64_option(const char* name, std::int64_t value) {
   option.int64_value = value;
   option.value_size = 1;
   return option;
+}
+
+std::int64_t bytes_of(abi::ElementType type) {
+  switch (type) {
+    case abi::ElementType::f64:
+    case abi::ElementType::s64:
+    case abi::ElementType::u64:
+      return 8;
+    case abi::ElementType::f16:
+    case abi::ElementType::bf16:
+      return 2;
+    case abi::ElementType::pred:
+    case abi::ElementType::u8:
+      return 1;
+    default:
+      return 4;
+  }
 }
 
 // What a loaded executable says of itself, by way of a handle that must be destroyed.
@@ -144,7 +163,8 @@ std::vector<std::vector<DeviceArrayPtr>> Executable::run(
     output_lists.push_back(results[i].data());
   }
   Call<abi::ExecuteOptions> options;
-  options->launch_id = client_.next_launch();
+  const std::lock_guard launch(client_.launch_mutex_);
+  options->launch_id = ++client_.launches_;
   Call<abi::LoadedExecutableExecute> execute;
   execute->executable = executable_;
   execute->options = options.get();
@@ -241,6 +261,8 @@ DeviceArrayPtr Client::upload(abi::ElementType type, const Shape& shape, const v
   copy->device = devices_[static_cast<std::size_t>(device)];
   plugin_.call("PJRT_Client_BufferFromHostBuffer", copy);
   auto array = std::make_shared<DeviceArray>(*this, device, copy->buffer);
+  static telemetry::Counter& bytes = telemetry::counter("lockstep_xla_upload_bytes_total");
+  bytes.add(shape.num_elements() * bytes_of(type));
   plugin_.await("PJRT_Client_BufferFromHostBuffer", copy->done_with_host_buffer);
   return array;
 }

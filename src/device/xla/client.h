@@ -3,9 +3,9 @@
 
 #include <lockstep/base/shape.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,7 +54,8 @@ class Executable {
   // Bytes of arguments whose memory outputs take over, of one replica.
   std::int64_t alias_bytes() const { return alias_bytes_; }
   // Runs the program with arguments[replica] on all replicas and returns outputs[replica] when all
-  // are done. Launches of one client must not overlap; they are numbered by it.
+  // are done. Launches of one client follow each other, as the collectives of two might wait for
+  // each other's threads.
   std::vector<std::vector<DeviceArrayPtr>> run(
       std::span<const std::vector<abi::Buffer*>> arguments) const;
 
@@ -86,7 +87,6 @@ class Client {
                         int device) const;
   // Compiles StableHLO text. Throws InternalError with the compiler's message and version.
   std::unique_ptr<Executable> compile(const std::string& text, int num_replicas) const;
-  int next_launch() const { return ++launches_; }
 
  private:
   explicit Client(const Plugin& plugin);
@@ -98,7 +98,9 @@ class Client {
   std::vector<abi::Device*> devices_;
   std::vector<int> ids_;
   std::vector<std::string> kinds_;
-  mutable std::atomic<int> launches_{0};
+  friend class Executable;
+  mutable std::mutex launch_mutex_;
+  mutable int launches_ = 0;
 };
 
 }  // namespace lockstep::xla

@@ -2,8 +2,10 @@
 #include "device/xla/program.h"
 
 #include <lockstep/base/log.h>
+#include <lockstep/telemetry/telemetry.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace lockstep::xla {
@@ -138,7 +140,14 @@ Programs::Program& Programs::compiled(Traces traces, const Outputs& outputs,
   program.executable.reset();
   text_ = module_text(trace, outputs, aliases, program.varies);
   logging::debug(text_);
+  const auto start = std::chrono::steady_clock::now();
   program.executable = client_.compile(text_, num_replicas_);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  logging::info(message("TPUStrategy", "compiled a step of ",
+                        std::count(text_.begin(), text_.end(), '\n'), " instructions in ",
+                        took.count(), " s"));
+  static telemetry::Counter& total = telemetry::counter("lockstep_xla_compilations_total");
+  total.add();
   program.literals_of.clear();
   for (const Trace::Argument& argument : arguments)
     program.literals_of.push_back(
