@@ -17,6 +17,7 @@ if(LOCKSTEP_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${LOCKSTEP_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 if(LOCKSTEP_SANITIZE)
@@ -45,6 +46,8 @@ if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(lockstep_private INTERFACE -Wall -Wextra -Wpedantic -Werror)
 endif()
 target_compile_definitions(lockstep_private INTERFACE
+  LOCKSTEP_WITH_CUDA=$<BOOL:${LOCKSTEP_CUDA}>
+  LOCKSTEP_WITH_NCCL=$<BOOL:${LOCKSTEP_NCCL}>
   LOCKSTEP_WITH_ONEDNN=$<BOOL:${LOCKSTEP_WITH_ONEDNN}>)
 
 # OpenMP pragmas are g++'s business; clang skips them, as its own runtime next to the libgomp under

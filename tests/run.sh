@@ -89,16 +89,18 @@ tpu_compiler() {
 }
 
 # Sanitizers do not see into the plugin, so suites under them go without.
-suite release build -DCMAKE_BUILD_TYPE=Release
-lean=(-DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF)
+suite release build -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_ARCHITECTURES=90
+lean=(-DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF
+      -DLOCKSTEP_WITH_CUDA=OFF)
 if ((full)); then
   LOCKSTEP_PJRT_CPU_PLUGIN='' suite tsan build/tsan "${lean[@]}" -DLOCKSTEP_SANITIZE=thread \
     -DLOCKSTEP_TEST_FOLDERS=
   LOCKSTEP_PJRT_CPU_PLUGIN='' suite asan build/asan "${lean[@]}" -DLOCKSTEP_SANITIZE=address,undefined
   suite clang build/clang -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16
+    -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_CUDA_ARCHITECTURES=90
   suite no-onednn build/no-onednn "${lean[@]}" -DLOCKSTEP_WITH_ONEDNN=OFF
-  suite shared build/shared -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON
+  suite shared build/shared -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON \
+    -DCMAKE_CUDA_ARCHITECTURES=90
   check install tests/install/install.sh --all
   check debootstrap tests/install/debootstrap.sh
   check pjrt-second pjrt_second

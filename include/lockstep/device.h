@@ -6,4 +6,5 @@
 
 #include <lockstep/device/buffer.h>
 #include <lockstep/device/device.h>
+#include <lockstep/device/event.h>
 #include <lockstep/device/stream.h>

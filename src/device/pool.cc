@@ -3,31 +3,17 @@
 
 #include <lockstep/base/check.h>
 
-#include <sys/mman.h>
-
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <memory>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
-#endif
+#include "device/accelerator.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kMost = std::size_t{1} << 57;  // what a process can address at most
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Size classes: eight per power of two, so that at most an eighth of a block is unused.
 std::size_t size_class(std::size_t bytes) {
@@ -37,18 +23,9 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) & ~(step - 1);
 }
 
-void* system_allocate(std::size_t bytes) {
-  if (bytes < kHugePage) return std::aligned_alloc(kAlignment, bytes);
-  const std::size_t whole_pages = (bytes + kHugePage - 1) & ~(kHugePage - 1);
-  void* data = std::aligned_alloc(kHugePage, whole_pages);
-  if (data)
-    madvise(data, whole_pages, MADV_HUGEPAGE);  // first touch is dear; advice may be refused
-  return data;
-}
-
 }  // namespace
 
-Pool::BlockPtr Pool::allocate(std::size_t bytes) {
+MemoryPool::BlockPtr MemoryPool::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > kMost) exhausted(bytes, "the system");
   const std::size_t capacity = size_class(bytes);
@@ -59,21 +36,21 @@ Pool::BlockPtr Pool::allocate(std::size_t bytes) {
     block = found->second.back();
     found->second.pop_back();
     stats_.cached -= static_cast<std::int64_t>(capacity);
-    ASAN_UNPOISON_MEMORY_REGION(block->data, capacity);
     block->references.store(1, std::memory_order_relaxed);
   } else {
     block = allocate_from_system(capacity);
   }
+  source_.handed_out(block->data, capacity);
   stats_.in_use += static_cast<std::int64_t>(capacity);
   if (stats_.in_use > stats_.peak) stats_.peak = stats_.in_use;
   return block;
 }
 
-Pool::BlockPtr Pool::allocate_from_system(std::size_t capacity) {
-  void* data = system_allocate(capacity);
+MemoryPool::BlockPtr MemoryPool::allocate_from_system(std::size_t capacity) {
+  void* data = source_.allocate(capacity);
   if (!data) {
     release_cached();
-    data = system_allocate(capacity);
+    data = source_.allocate(capacity);
   }
   if (!data) exhausted(capacity, "the system");
   ++stats_.system_allocations;
@@ -85,19 +62,18 @@ Pool::BlockPtr Pool::allocate_from_system(std::size_t capacity) {
   return block.release();
 }
 
-void Pool::free(BlockPtr block) noexcept {
+void MemoryPool::free(BlockPtr block) noexcept {
   const std::lock_guard lock(mutex_);
-  ASAN_POISON_MEMORY_REGION(block->data, block->capacity);
+  source_.returned(block->data, block->capacity);
   stats_.in_use -= static_cast<std::int64_t>(block->capacity);
   stats_.cached += static_cast<std::int64_t>(block->capacity);
   free_[block->capacity].push_back(block);
 }
 
-void Pool::release_cached() {
+void MemoryPool::release_cached() {
   for (auto& [capacity, blocks] : free_) {
     for (const BlockPtr block : blocks) {
-      ASAN_UNPOISON_MEMORY_REGION(block->data, capacity);
-      std::free(block->data);
+      source_.free(block->data, capacity);
       delete block;
     }
     blocks.clear();
@@ -105,18 +81,18 @@ void Pool::release_cached() {
   stats_.cached = 0;
 }
 
-MemoryStats Pool::stats() const {
+MemoryStats MemoryPool::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;
 }
 
-void Pool::set_limit(std::int64_t bytes) {
+void MemoryPool::set_limit(std::int64_t bytes) {
   require(bytes >= 0, SourceLocation{}, "set_memory_limit", "expected a limit >= 0, got ", bytes);
   const std::lock_guard lock(mutex_);
   stats_.limit = bytes;
 }
 
-void Pool::exhausted(std::size_t asked, const char* who) const {
+void MemoryPool::exhausted(std::size_t asked, const char* who) const {
   throw ResourceExhausted(
       message("Buffer::allocate", who, " refused memory on ", device_.to_string(), ": asked ",
               asked, " bytes, in use ", stats_.in_use, ", peak ", stats_.peak, ", limit ",
@@ -125,17 +101,17 @@ void Pool::exhausted(std::size_t asked, const char* who) const {
       SourceLocation{});
 }
 
-Pool& pool_of(Device device) {
-  static auto* const pools = new std::array<std::atomic<Pool*>, kMaxDevices>{};
+MemoryPool& pool_of(Device device) {
+  static auto* const pools = new std::array<std::atomic<MemoryPool*>, kMaxDevices>{};
   static auto* const creation = new std::mutex;
-  ensure(device.is_host(), "pool_of", "no pool for ", device);
+  if (!device.is_host()) return accelerator_of(device).pool();
   require(device.index >= 0 && device.index < kMaxDevices, SourceLocation{}, "Device",
           "device index must be in [0, ", kMaxDevices, "), got ", device.index);
-  std::atomic<Pool*>& slot = (*pools)[static_cast<std::size_t>(device.index)];
-  if (Pool* pool = slot.load(std::memory_order_acquire)) return *pool;
+  std::atomic<MemoryPool*>& slot = (*pools)[static_cast<std::size_t>(device.index)];
+  if (MemoryPool* pool = slot.load(std::memory_order_acquire)) return *pool;
   const std::lock_guard lock(*creation);
   if (!slot.load(std::memory_order_relaxed))
-    slot.store(new Pool(device), std::memory_order_release);
+    slot.store(new MemoryPool(device, host_memory()), std::memory_order_release);
   return *slot.load(std::memory_order_relaxed);
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "device/cuda/status.h"
+
 namespace lockstep {
 namespace {
 
@@ -12,9 +14,8 @@ std::vector<Device> all_gpus(bool fallback_to_cpu, const char* op, SourceLocatio
   std::vector<Device> gpus = list_devices(DeviceKind::cuda);
   if (!gpus.empty()) return gpus;
   if (fallback_to_cpu) return list_devices(DeviceKind::cpu);
-  throw Unavailable(message(op,
-                            "\"GPU:*\": no GPU is present, or this build of lockstep has no CUDA "
-                            "support; set fallback_to_cpu to use the CPUs instead"),
+  throw Unavailable(message(op, "\"GPU:*\": there is no GPU: ", cuda::status().text,
+                            "; or set fallback_to_cpu to use the CPUs instead"),
                     at);
 }
 
@@ -34,6 +35,9 @@ std::vector<Device> devices_named(const std::vector<std::string>& names, bool fa
   for (const Device& device : devices)
     require(std::count(devices.begin(), devices.end(), device) == 1, at, op, "device ",
             device.to_string(), " is named twice; each replica needs a device of its own");
+  for (const Device& device : devices)
+    require(device.kind == devices[0].kind, at, op, "devices ", devices[0].to_string(), " and ",
+            device.to_string(), " are of two kinds; use devices of one kind");
   return devices;
 }
 

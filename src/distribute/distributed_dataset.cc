@@ -183,14 +183,19 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
     part = {part.begin - first_row, part.end - first_row};
     batch.rows.local.push_back(part.size());
     std::vector<Tensor>& leaves = batch.leaves.emplace_back();
-    for (const Tensor& leaf : *own) leaves.push_back(slice_rows(leaf, part));
+    const Device device = strategy_->local_devices()[static_cast<std::size_t>(i)];
+    const bool streams = !device.is_host() && device.kind != DeviceKind::xla;
+    for (const Tensor& leaf : *own) {
+      const Tensor rows = slice_rows(leaf, part);
+      leaves.push_back(streams ? copy_to(rows, device) : rows);
+    }
   }
   if (!no_rows_ && strategy_->workers().size() > 1) {
     no_rows_ = *own;
     for (Tensor& leaf : *no_rows_) leaf = zeros(leaf.shape().with_dim(0, 0), leaf.dtype());
     no_rows_->emplace_back(std::int64_t{0});
   }
-  if (!strategy_->local_devices()[0].is_host()) place(batch);
+  if (strategy_->local_devices()[0].kind == DeviceKind::xla) place(batch);
   return batch;
 }
 

@@ -4,9 +4,10 @@
 #include <lockstep/base/check.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "device/accelerator.h"
 
 namespace lockstep {
 namespace {
@@ -56,7 +57,7 @@ void GradientPlan::make_usable(std::vector<Buffer>& arenas, const GradientLayout
     const std::size_t bytes = layout.arenas[i].bytes();
     if (arenas[i].unique() && arenas[i].bytes() == bytes) continue;
     arenas[i] = Buffer::allocate(device, bytes);
-    if (bytes) std::memset(arenas[i].data(), 0, bytes);  // the gaps between gradients
+    zero_bytes(device, arenas[i].data(), bytes);  // the gaps between gradients
   }
 }
 
@@ -71,7 +72,7 @@ GradientPlan::Memory GradientPlan::memory_for(int replica, Occasion occasion) {
         guessed_ = false;
       }
       const std::size_t next = (turn_ + 1) % kShared;
-      make_usable(shared_[next], *layout_, devices_[0]);
+      if (devices_[0].is_host()) make_usable(shared_[next], *layout_, devices_[0]);
       turn_ = next;
       current_ = occasion;
     }
@@ -81,6 +82,7 @@ GradientPlan::Memory GradientPlan::memory_for(int replica, Occasion occasion) {
   }
   make_usable(local_[index], *memory.layout, devices_[index]);
   memory.local = local_[index];
+  if (!devices_[0].is_host()) memory.shared = memory.local;
   return memory;
 }
 

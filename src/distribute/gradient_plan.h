@@ -38,7 +38,9 @@ class GradientPlan {
   // Numbers a local replica's reductions within a run.
   Occasion next_occasion(int replica, std::uint64_t run);
   // The layout, the replica's own arenas and those that all local replicas' sums go to. The same
-  // layout and shared arenas for all replicas on one occasion. Throws ResourceExhausted.
+  // layout and shared arenas for all replicas on one occasion; accelerators, whose streams keep what
+  // is read now apart from what is written next, sum in place: `shared` are the replica's own. Throws
+  // ResourceExhausted.
   struct Memory {
     Layout layout;
     std::vector<Buffer> local, shared;

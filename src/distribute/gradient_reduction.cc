@@ -5,8 +5,10 @@
 #include <lockstep/telemetry/step_timer.h>
 #include <lockstep/telemetry/telemetry.h>
 
-#include <cstring>
 #include <utility>
+
+#include "device/accelerator.h"
+#include "distribute/bucket_fault.h"
 
 namespace lockstep {
 namespace {
@@ -18,12 +20,13 @@ std::byte* at_element(const Buffer& arena, std::int64_t offset, DType dtype) {
 }  // namespace
 
 ArenaReduction::ArenaReduction(GradientPlan& plan, ExpectedGradients expected,
-                               Communicator& communicator, int local_replica, Baton* baton,
+                               const ReplicaLinks& links, int local_replica, Baton* baton,
                                std::uint64_t run, CollectiveKey commit, Tensor& votes)
     : plan_(plan),
       expected_(std::move(expected)),
-      communicator_(communicator),
+      links_(links),
       local_replica_(local_replica),
+      streams_(links.device),
       baton_(baton),
       commit_(commit),
       votes_(votes),
@@ -50,26 +53,49 @@ void ArenaReduction::ready(std::size_t index, const Tensor& gradient) {
   std::byte* const place = at_element(memory_.local[slot.arena], slot.offset, dtype);
   const std::size_t bytes = static_cast<std::size_t>(slot.count) * size_of(dtype);
   if (!gradient.defined()) {
-    if (bytes) std::memset(place, 0, bytes);
+    zero_bytes(links_.device, place, bytes);
   } else {
     verdict_[index] = 1;
     if (gradient.raw_data() != place && bytes) {
-      std::memcpy(place, gradient.raw_data(), bytes);
+      copy_bytes(links_.device, place, gradient.device(), gradient.raw_data(), bytes);
       copied.add(static_cast<std::int64_t>(bytes));
     }
   }
   if (memory_.guessed) order_.push_back(static_cast<std::int64_t>(index));
-  if (--missing_[slot.bucket] == 0) submit(slot.bucket);
+  if (--missing_[slot.bucket] == 0) submit_complete(slot.bucket);
+}
+
+void ArenaReduction::submit_complete(std::size_t bucket) {
+  if (!links_.streams) return submit(bucket);
+  const bool faulty = links_.host.rank() == 1;
+  const auto next_is_complete = [&] {
+    return next_bucket_ < missing_.size() && missing_[next_bucket_] == 0;
+  };
+  if (faulty && injected_bucket_fault == BucketFault::other_order && next_bucket_ == 0) {
+    if (missing_.size() < 2 || missing_[0] + missing_[1] > 0) return;
+    submit(1);
+    submit(0);
+    next_bucket_ = 2;
+  }
+  for (; next_is_complete(); ++next_bucket_)
+    if (!faulty || injected_bucket_fault != BucketFault::skipped_bucket || next_bucket_ > 0)
+      submit(next_bucket_);
 }
 
 void ArenaReduction::submit(std::size_t bucket) {
-  const auto& range = memory_.layout->buckets[bucket];
+  auto range = memory_.layout->buckets[bucket];
+  if (links_.host.rank() == 1 && bucket == 0 && injected_bucket_fault == BucketFault::short_count)
+    --range.count;
   const DType dtype = memory_.layout->arenas[range.arena].dtype;
   const CollectiveKey key{Channel::gradients, plan_.sequence(bucket), "gradients", commit_.at};
-  pending_.push_back(communicator_.all_reduce(
-      key, ReduceOp::sum,
-      ConstElements{at_element(memory_.local[range.arena], range.begin, dtype), range.count, dtype},
-      Elements{at_element(memory_.shared[range.arena], range.begin, dtype), range.count, dtype}));
+  const ConstElements in{at_element(memory_.local[range.arena], range.begin, dtype), range.count,
+                         dtype};
+  const Elements out{at_element(memory_.shared[range.arena], range.begin, dtype), range.count,
+                     dtype};
+  if (links_.streams) streams_.follow_backward();
+  Communicator& communicator = links_.streams ? *links_.streams : links_.host;
+  pending_.push_back(
+      communicator.all_reduce(key, ReduceOp::sum, in, out, streams_.communication()));
 }
 
 ReducedGradients ArenaReduction::finish() {
@@ -79,19 +105,20 @@ ReducedGradients ArenaReduction::finish() {
   verdict_.back() = skip.defined() && skip.item<bool>();
   // All replicas of all workers will lay gradients out as they became ready on replica 0.
   if (memory_.guessed)
-    pending_.push_back(communicator_.broadcast(
+    pending_.push_back(links_.host.broadcast(
         {Channel::gradients, plan_.order_sequence(), "order of gradients", commit_.at}, 0,
         elements(std::span(order_))));
   {
     const telemetry::PhaseScope phase(telemetry::Phase::communication);
-    Pending commit = communicator_.all_reduce(commit_, ReduceOp::sum,
-                                              elements(std::span<const std::int32_t>(verdict_)),
-                                              elements(std::span(agreed_)));
+    Pending commit = links_.host.all_reduce(commit_, ReduceOp::sum,
+                                            elements(std::span<const std::int32_t>(verdict_)),
+                                            elements(std::span(agreed_)));
     if (baton_) baton_->hand_over(local_replica_);
     // When this completes, every replica has submitted every bucket, so that none can fail any
     // more.
     commit.wait();
     for (Pending& bucket : pending_) bucket.wait();
+    if (links_.streams) streams_.lead_update();
   }
   if (memory_.guessed) plan_.set_order(expected_.variables(), order_);
   return sums();
@@ -99,7 +126,10 @@ ReducedGradients ArenaReduction::finish() {
 
 ReducedGradients ArenaReduction::sums() const {
   ReducedGradients reduced;
-  reduced.skip = Tensor(agreed_.back() > 0);
+  {
+    const DeviceScope host(current_host_device());  // looked at there
+    reduced.skip = Tensor(agreed_.back() > 0);
+  }
   reduced.gradients.resize(expected_.size());
   for (std::size_t i = 0; i < expected_.size(); ++i) {
     if (agreed_[i] == 0) continue;

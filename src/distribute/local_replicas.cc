@@ -34,16 +34,33 @@ LocalReplicas::LocalReplicas(Options options)
                  : nullptr),
       group_(num_local(), options_.link.communicator,
              {.collective_timeout = options_.communication.timeout, .wait_policy = baton_.get()}),
+      streams_(stream_group()),
       plans_(options_.devices, options_.communication.bytes_per_pack),
       scope_random_{.seed = options_.seed, .stream = kScopeStream},
       team_(num_local()) {
-  for (int i = 0; i < num_local(); ++i)
+  for (int i = 0; i < num_local(); ++i) {
+    const ReplicaLinks links{.host = group_.local_rank(i),
+                             .streams = streams_ ? &streams_->rank(i) : nullptr,
+                             .device = options_.devices[static_cast<std::size_t>(i)]};
     replicas_.push_back(
         std::make_unique<Replica>(Replica::Place{i, global_id(i), num_replicas_in_sync()},
-                                  options_.seed, group_.local_rank(i), baton_.get(), plans_));
+                                  options_.seed, links, baton_.get(), plans_));
+  }
 }
 
 LocalReplicas::~LocalReplicas() = default;
+
+std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
+  if (options_.devices[0].is_host()) return nullptr;
+  if (options_.link)
+    throw Unimplemented(message(options_.name, "several workers train on CPUs only, got ",
+                                options_.devices[0], "; use MirroredStrategy on one machine"),
+                        SourceLocation{});
+  if (num_local() == 1) return nullptr;
+  std::vector<Communicator*> hosts;
+  for (int i = 0; i < num_local(); ++i) hosts.push_back(&group_.local_rank(i));
+  return std::make_unique<StreamGroup>(std::move(hosts), make_stream_collectives(options_.devices));
+}
 
 void LocalReplicas::run(const std::function<void(int)>& replica_fn,
                         const std::optional<BatchRows>& rows) {
@@ -59,6 +76,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
   const std::unique_lock serialized = await_turn();
   if (options_.link) options_.link.next_epoch();
   group_.begin_epoch();  // throws when somebody kept a reduction of the last run
+  if (streams_) streams_->begin_epoch();
   const Clock::time_point start = Clock::now();
   if (steps_.fetch_add(1, std::memory_order_relaxed) == 0 && first_start_ == 0)
     first_start_ = start.time_since_epoch().count();
@@ -124,7 +142,7 @@ void LocalReplicas::fail(int replica, const std::exception_ptr& error) noexcept 
     const std::lock_guard lock(failure_mutex_);
     if (!failure_) failure_ = Failure{error, replica};
   }
-  group_.local_rank(replica).abort(error);
+  (streams_ ? streams_->rank(replica) : group_.local_rank(replica)).abort(error);
 }
 
 void LocalReplicas::rethrow(const Failure& failure) const {
@@ -148,7 +166,9 @@ void LocalReplicas::rethrow(const Failure& failure) const {
 
 Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation at) {
   const RecorderScope suspended(nullptr);
-  Tensor sum = sum_components(components);
+  std::vector<Tensor> here;
+  for (const Tensor& component : components) here.push_back(component.to_host());
+  Tensor sum = sum_components(here);
   if (linked_workers_) sum = linked_workers_->all_reduce_sum("Strategy::reduce", sum, at);
   return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(num_replicas_in_sync()));
 }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/stream_group.h"
 #include "distribute/baton.h"
 #include "distribute/communicator_workers.h"
 #include "distribute/gradient_plan.h"
@@ -79,6 +80,8 @@ class LocalReplicas final : public StrategyInterface,
   void run_replica(int replica, const std::function<void(int)>& replica_fn,
                    const BatchRows* rows) noexcept;
   std::unique_lock<std::mutex> await_turn();
+  // Of accelerators; null for CPUs and for one replica.
+  std::unique_ptr<StreamGroup> stream_group();
   void fail(int replica, const std::exception_ptr& error) noexcept;
   void rethrow(const Failure& failure) const;
 
@@ -87,6 +90,7 @@ class LocalReplicas final : public StrategyInterface,
   WorkerGroup* const workers_;
   std::unique_ptr<Baton> baton_;  // null: concurrent
   HierarchicalGroup group_;
+  std::unique_ptr<StreamGroup> streams_;  // see stream_group()
   GradientPlans plans_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   RandomState scope_random_;

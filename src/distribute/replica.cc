@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "distribute/collective_name.h"
-#include "distribute/gradient_reduction.h"
 #include "replica/default_context.h"
 
 namespace lockstep {
@@ -24,12 +23,16 @@ ConstElements input_of(const Tensor& tensor) {
   return {tensor.raw_data(), tensor.num_elements(), tensor.dtype()};
 }
 
+Elements output_of(const Tensor& fresh) {
+  return {fresh.buffer().data(), fresh.num_elements(), fresh.dtype()};
+}
+
 }  // namespace
 
-Replica::Replica(Place place, std::uint64_t seed, Communicator& communicator, Baton* baton,
+Replica::Replica(Place place, std::uint64_t seed, const ReplicaLinks& links, Baton* baton,
                  GradientPlans& plans)
     : place_(place),
-      communicator_(communicator),
+      links_(links),
       baton_(baton),
       plans_(plans),
       random_{.seed = seed, .stream = static_cast<std::uint64_t>(place.global)} {}
@@ -83,15 +86,31 @@ Tensor Replica::reduced(ReduceOp op, const Tensor& value, SourceLocation at) {
   // 16-bit sums may be out of range where the mean is not.
   const bool widen = op == ReduceOp::mean && size_of(value.dtype()) == 2;
   const Tensor in = widen ? cast(value, DType::f32) : value;
-  Buffer buffer = Buffer::allocate(current_device(), in.bytes());
-  const Elements out{buffer.data(), in.num_elements(), in.dtype()};
   // Counts are compared by the communicator; shapes of one count, by way of the name, too.
   std::string name = "all_reduce";
   if (widen) name += std::string(" of ") + std::string(name_of(value.dtype()));
   if (value.rank() > 0) name += " of " + value.shape().to_string();
-  wait(communicator_.all_reduce(next_key(placed(name, at), at), op, input_of(in), out));
-  Tensor result(std::move(buffer), in.dtype(), in.shape());
+  name = placed(name, at);
+  const CollectiveKey key = next_key(name, at);
+  Tensor result;
+  if (in.device().is_host()) {
+    result = Tensor(Buffer::allocate(in.device(), in.bytes()), in.dtype(), in.shape());
+    wait(links_.host.all_reduce(key, op, input_of(in), output_of(result)));
+  } else {
+    result = reduced_on_device(key, op, in);
+  }
   return widen ? cast(result, value.dtype()) : result;
+}
+
+Tensor Replica::reduced_on_device(const CollectiveKey& key, ReduceOp op, const Tensor& value) {
+  if (!links_.streams) return copy_to(value, value.device());
+  Tensor result(Buffer::allocate(value.device(), value.bytes()), value.dtype(), value.shape());
+  BucketStreams streams(value.device());
+  streams.follow_backward();
+  wait(links_.streams->all_reduce(key, op, input_of(value), output_of(result),
+                                  streams.communication()));
+  streams.lead_update();
+  return result;
 }
 
 Tensor Replica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) {
@@ -117,22 +136,25 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   require_here("ReplicaContext::all_gather", at);
   require(value.defined() && value.rank() >= 1, at, "ReplicaContext::all_gather",
           "expected rank >= 1, got ", value);
+  // By way of the host: what is gathered is small, or looked at there.
+  if (!value.device().is_host()) return copy_to(gathered(value.to_host(), at), value.device());
   // Row counts first, with the shape of a row to compare by way of the name; then the rows.
   const std::int64_t rows = value.dim(0);
   const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(place_.num_replicas));
-  wait(communicator_.all_gather(next_key(placed(name, at), at), elements(std::span(&rows, 1)),
-                                elements(std::span(counts))));
+  wait(links_.host.all_gather(next_key(placed(name, at), at), elements(std::span(&rows, 1)),
+                              elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
   const std::int64_t row_elements = value.shape().without_axis(0).num_elements();
   for (std::int64_t& count : counts) count *= row_elements;
-  Buffer buffer = Buffer::allocate(
-      current_device(), static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype()));
-  wait(communicator_.all_gather(next_key(placed("all_gather", at), at), input_of(value),
-                                Elements{buffer.data(), shape.num_elements(), value.dtype()},
-                                counts));
-  return Tensor(std::move(buffer), value.dtype(), shape);
+  const Tensor result(
+      Buffer::allocate(value.device(),
+                       static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype())),
+      value.dtype(), shape);
+  wait(links_.host.all_gather(next_key(placed("all_gather", at), at), input_of(value), output_of(result),
+                              counts));
+  return result;
 }
 
 Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
@@ -140,7 +162,7 @@ Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
   record("all_gather", {&value}, result, [this, value, at](const Tensor& dy, GradientSink& sink) {
     if (!sink.wants(0)) return;
     // This replica's rows start behind those of the replicas before it.
-    const Tensor before = gathered(Tensor({1}, {value.dim(0)}), at);
+    const Tensor before = gathered(Tensor({1}, {value.dim(0)}), at).to_host();
     const auto counts = before.data<std::int64_t>();
     const std::int64_t first =
         std::accumulate(counts.begin(), counts.begin() + place_.global, std::int64_t{0});
@@ -170,15 +192,15 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
   if (place_.num_replicas == 1) return reduction_of_one(variables, votes_, at);
   ExpectedGradients expected(variables, at);
   GradientPlan& plan = plans_.plan_for(variables);
-  return std::make_unique<ArenaReduction>(plan, std::move(expected), communicator_, place_.local,
-                                          baton_, run_, next_key(plan.commit_name(), at), votes_);
+  return std::make_unique<ArenaReduction>(plan, std::move(expected), links_, place_.local, baton_,
+                                          run_, next_key(plan.commit_name(), at), votes_);
 }
 
 void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) {
   require_here("ReplicaContext::merge_call", at);
   require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
           "expected a function to call, got an empty one");
-  wait(communicator_.barrier(next_key(placed("merge_call", at), at)));
+  wait(links_.host.barrier(next_key(placed("merge_call", at), at)));
   if (place_.local == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
@@ -186,7 +208,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
     const ContextScope cross_replica(current_replica_group());
     merge();
   }
-  wait(communicator_.barrier(next_key(placed("merge_call/return", at), at)));
+  wait(links_.host.barrier(next_key(placed("merge_call/return", at), at)));
 }
 
 }  // namespace lockstep

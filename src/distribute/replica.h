@@ -13,6 +13,7 @@
 
 #include "distribute/baton.h"
 #include "distribute/gradient_plan.h"
+#include "distribute/gradient_reduction.h"
 
 namespace lockstep {
 
@@ -25,7 +26,7 @@ class alignas(64) Replica final : public ReplicaContext {
     int num_replicas = 0;
   };
   // `baton` is what replicas that run one at a time take turns by, else null.
-  Replica(Place place, std::uint64_t seed, Communicator& communicator, Baton* baton,
+  Replica(Place place, std::uint64_t seed, const ReplicaLinks& links, Baton* baton,
           GradientPlans& plans);
 
   int replica_index() const override { return place_.global; }
@@ -58,10 +59,12 @@ class alignas(64) Replica final : public ReplicaContext {
   // Waits for a collective, a meeting point; the time is exposed communication.
   void wait(Pending pending);
   Tensor reduced(ReduceOp op, const Tensor& value, SourceLocation at);
+  // The same in the streams of an accelerator.
+  Tensor reduced_on_device(const CollectiveKey& key, ReduceOp op, const Tensor& value);
   Tensor gathered(const Tensor& value, SourceLocation at);
 
   const Place place_;
-  Communicator& communicator_;
+  const ReplicaLinks links_;
   Baton* const baton_;
   GradientPlans& plans_;
   RandomState random_;

@@ -199,7 +199,9 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
             name_of(parts[0].dtype()), parts[0].shape(), " of replica 0 and ",
             name_of(part.dtype()), part.shape(), " of replica ", replica);
   }
-  return gather_from_workers(implementation_->workers(), concat_rows(parts), at);
+  std::vector<Tensor> here;
+  for (const Tensor& part : parts) here.push_back(part.to_host());
+  return gather_from_workers(implementation_->workers(), concat_rows(here), at);
 }
 
 void Strategy::check_structures(const std::vector<std::string>& first,

@@ -12,7 +12,8 @@ namespace lockstep::testing {
 void require_equal_replicas(std::span<const Variable> variables, SourceLocation at) {
   for (const Variable& variable : variables) {
     if (variable.synchronization() == VariableSynchronization::on_read) continue;
-    const std::vector<Tensor> values = variable.local_values(at);
+    std::vector<Tensor> values = variable.local_values(at);
+    for (Tensor& value : values) value = value.to_host();
     const std::size_t element = size_of(variable.dtype());
     for (std::size_t replica = 1; replica < values.size(); ++replica) {
       const auto* first = static_cast<const std::byte*>(values[0].raw_data());

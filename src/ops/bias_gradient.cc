@@ -8,8 +8,10 @@
 #include <numeric>
 #include <vector>
 
+#include "ops/cuda/kernels.h"
 #include "ops/dense_kernels.h"
 #include "ops/half_kernels.h"
+#include "ops/launch.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 
@@ -21,18 +23,38 @@ struct Gradients {
 };
 
 template <class T>
-Gradients computed(const DenseKernel<T>& kernel, Device device, const Tensor& dy, const Tensor& y) {
+Gradients computed(const DenseKernel<T>& kernels, Device device, const Tensor& dy,
+                   const Tensor& y) {
+  constexpr const char* kOp = "bias_gradient";
+  const DenseKernel<T>* const kernel = &kernels;
   const std::int64_t channels = dy.dim(-1);
   // The bias's gradient is the one that may be placed, and dz may have as many elements.
   Tensor bias = make_result(device, dy.dtype(), Shape{channels});
   if (channels == 0) return {dy, bias};
   const std::int64_t rows = dy.num_elements() / channels;
   if (!y.defined()) {
-    kernel.column_sums(read<T>(dy), rows, channels, write<T>(bias));
+    launch(
+        kOp, device, writes(bias), reads(dy),
+        [=](Tensor& sums, const Tensor& from) {
+          kernel->column_sums(read<T>(from), rows, channels, write<T>(sums));
+        },
+        [=](Tensor& sums, const Tensor& from) {
+          cuda::bias_gradient(sums.dtype(), from.raw_data(), nullptr, nullptr, write<void>(sums),
+                              rows, channels, sums.device());
+        });
     return {dy, bias};
   }
   Tensor z(Buffer::allocate(device, dy.bytes()), dy.dtype(), dy.shape());
-  kernel.relu_gradient_sums(read<T>(dy), read<T>(y), rows, channels, write<T>(z), write<T>(bias));
+  launch(
+      kOp, device, writes(z, bias), reads(dy, y),
+      [=](Tensor& to, Tensor& sums, const Tensor& from, const Tensor& value) {
+        kernel->relu_gradient_sums(read<T>(from), read<T>(value), rows, channels, write<T>(to),
+                                   write<T>(sums));
+      },
+      [=](Tensor& to, Tensor& sums, const Tensor& from, const Tensor& value) {
+        cuda::bias_gradient(to.dtype(), from.raw_data(), value.raw_data(), write<void>(to),
+                            write<void>(sums), rows, channels, to.device());
+      });
   return {z, bias};
 }
 

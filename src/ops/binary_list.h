@@ -10,15 +10,15 @@ namespace {
 struct Add : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kNothing, kGradientBKeeps = kNothing;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) + Wrapped<T>(b));
   }
   template <class V>
-  static V gradient_a(const V& dy, const V&, const V&, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
   template <class V>
-  static V gradient_b(const V& dy, const V&, const V&, const V&) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
   template <class E>
@@ -30,15 +30,15 @@ struct Add : OnNumbers {
 struct Sub : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kNothing, kGradientBKeeps = kNothing;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) - Wrapped<T>(b));
   }
   template <class V>
-  static V gradient_a(const V& dy, const V&, const V&, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
   template <class V>
-  static V gradient_b(const V& dy, const V&, const V&, const V&) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return -dy;
   }
   template <class E>
@@ -50,15 +50,15 @@ struct Sub : OnNumbers {
 struct Mul : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kB, kGradientBKeeps = kA;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) * Wrapped<T>(b));
   }
   template <class V>
-  static V gradient_a(const V& dy, const V&, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {
     return dy * b;
   }
   template <class V>
-  static V gradient_b(const V& dy, const V& a, const V&, const V&) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V&) {
     return dy * a;
   }
   template <class E>
@@ -70,15 +70,15 @@ struct Mul : OnNumbers {
 struct Div : OnFloats {
   static constexpr unsigned kGradientAKeeps = kB, kGradientBKeeps = kB | kResult;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return a / b;
   }
   template <class V>
-  static V gradient_a(const V& dy, const V&, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {
     return dy / b;
   }
   template <class V>
-  static V gradient_b(const V& dy, const V&, const V& b, const V& y) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V&, const V& b, const V& y) {
     return -(dy * y) / b;
   }
   template <class E>
@@ -90,15 +90,15 @@ struct Div : OnFloats {
 struct Pow : OnFloats {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kResult;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return math::pow(a, b);
   }
   template <class V>
-  static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
     return dy * (b * pow(a, b - 1));
   }
   template <class V>  // 0 where a is not positive, as TensorFlow's
-  static V gradient_b(const V& dy, const V& a, const V&, const V& y) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V& y) {
     return dy * (y * log(select(greater(a, 0), a, 1)));
   }
   template <class E>
@@ -110,15 +110,15 @@ struct Pow : OnFloats {
 struct Maximum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return ((a > b) | is_nan(a)) ? a : b;
   }  // NaN if one is
   template <class V>
-  static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
     return select(greater_equal(a, b), dy, 0);
   }
   template <class V>
-  static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
     return select(greater_equal(a, b), 0, dy);
   }
   template <class E>
@@ -130,15 +130,15 @@ struct Maximum : OnNumbers {
 struct Minimum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
-  static T forward(T a, T b) {
+  LOCKSTEP_HD static T forward(T a, T b) {
     return ((a < b) | is_nan(a)) ? a : b;
   }  // NaN if one is
   template <class V>
-  static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
     return select(less_equal(a, b), dy, 0);
   }
   template <class V>
-  static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
     return select(less_equal(a, b), 0, dy);
   }
   template <class E>
@@ -155,7 +155,7 @@ struct Minimum : OnNumbers {
 
 struct Equal : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a == b;
   }
   template <class E>
@@ -165,7 +165,7 @@ struct Equal : OnNumbers {
 };
 struct NotEqual : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a != b;
   }
   template <class E>
@@ -175,7 +175,7 @@ struct NotEqual : OnNumbers {
 };
 struct Less : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a < b;
   }
   template <class E>
@@ -185,7 +185,7 @@ struct Less : OnNumbers {
 };
 struct LessEqual : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a <= b;
   }
   template <class E>
@@ -195,7 +195,7 @@ struct LessEqual : OnNumbers {
 };
 struct Greater : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a > b;
   }
   template <class E>
@@ -205,7 +205,7 @@ struct Greater : OnNumbers {
 };
 struct GreaterEqual : OnNumbers {
   template <class T>
-  static bool forward(T a, T b) {
+  LOCKSTEP_HD static bool forward(T a, T b) {
     return a >= b;
   }
   template <class E>

@@ -5,7 +5,9 @@
 
 #include <limits>
 
+#include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
+#include "ops/launch.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 #include "tensor/visit_dtype.h"
@@ -66,7 +68,15 @@ Tensor cast(const Tensor& x, DType dtype, SourceLocation at) {
     y = traced::cast(x, dtype);
   } else {
     y = make_result(device, dtype, x.shape());
-    cast_cpu(x.dtype(), dtype, x.raw_data(), write<void>(y), x.num_elements());
+    launch(
+        "cast", device, writes(y), reads(x),
+        [](Tensor& to, const Tensor& from) {
+          cast_cpu(from.dtype(), to.dtype(), from.raw_data(), write<void>(to), from.num_elements());
+        },
+        [](Tensor& to, const Tensor& from) {
+          cuda::cast(from.dtype(), to.dtype(), from.raw_data(), write<void>(to),
+                     from.num_elements(), to.device());
+        });
   }
   if (is_floating(x.dtype()) && is_floating(dtype))
     record("cast", {&x}, y, [from = x.dtype()](const Tensor& dy, GradientSink& sink) {

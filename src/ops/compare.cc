@@ -2,7 +2,9 @@
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 
+#include "ops/cuda/kernels.h"
 #include "ops/elementwise_cpu.h"
+#include "ops/launch.h"
 #include "ops/operands.h"
 #include "ops/traced.h"
 
@@ -13,8 +15,21 @@ Tensor compare(CompareOp op, const char* name, const Operand& a, const Operand& 
   const OperandPair pair(name, a, b);
   if (traced::on(pair.device)) return traced::compare(op, a, b, pair);
   Tensor y = make_result(pair.device, DType::boolean, pair.shape);
-  cpu::compare(op, pair.dtype, pair.data_a, pair.data_b, write<bool>(y),
-               Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  const Broadcast<2> plan(pair.shape, {&pair.shape_a, &pair.shape_b});
+  if (pair.device.is_host())
+    cpu::compare(op, pair.dtype, pair.data_a, pair.data_b, write<bool>(y), plan);
+  else
+    launch(
+        name, pair.device, writes(y),
+        reads(as_tensor(name, a, pair.dtype), as_tensor(name, b, pair.dtype)),
+        [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+          cpu::compare(op, from_a.dtype(), from_a.raw_data(), from_b.raw_data(), write<bool>(to),
+                       plan);
+        },
+        [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+          cuda::compare(op, from_a.dtype(), from_a.raw_data(), from_b.raw_data(), write<bool>(to),
+                        plan, to.num_elements(), to.device());
+        });
   return y;
 }
 
@@ -26,8 +41,20 @@ Tensor logical(BinaryOp op, const char* name, const Operand& a, const Operand& b
   if (traced::on(pair.device))
     return traced::logical(op == BinaryOp::minimum ? "and" : "or", a, b, pair);
   Tensor y = make_result(pair.device, DType::boolean, pair.shape);
-  cpu::binary(op, DType::u8, pair.data_a, pair.data_b, write<void>(y),
-              Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+  const Broadcast<2> plan(pair.shape, {&pair.shape_a, &pair.shape_b});
+  if (pair.device.is_host())
+    cpu::binary(op, DType::u8, pair.data_a, pair.data_b, write<void>(y), plan);
+  else
+    launch(
+        name, pair.device, writes(y),
+        reads(as_tensor(name, a, pair.dtype), as_tensor(name, b, pair.dtype)),
+        [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+          cpu::binary(op, DType::u8, from_a.raw_data(), from_b.raw_data(), write<void>(to), plan);
+        },
+        [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+          cuda::binary(op, DType::u8, from_a.raw_data(), from_b.raw_data(), write<void>(to), plan,
+                       to.num_elements(), to.device());
+        });
   return y;
 }
 
@@ -57,7 +84,15 @@ Tensor is_finite(const Tensor& x, SourceLocation at) {
   require_dtype(x.dtype() != DType::boolean, "is_finite", x, "a floating or integer dtype", at);
   if (traced::on(device)) return traced::is_finite(x);
   Tensor y = make_result(device, DType::boolean, x.shape());
-  cpu::is_finite(x.dtype(), x.raw_data(), write<bool>(y), x.num_elements());
+  launch(
+      "is_finite", device, writes(y), reads(x),
+      [](Tensor& to, const Tensor& from) {
+        cpu::is_finite(from.dtype(), from.raw_data(), write<bool>(to), from.num_elements());
+      },
+      [](Tensor& to, const Tensor& from) {
+        cuda::is_finite(from.dtype(), from.raw_data(), write<bool>(to), from.num_elements(),
+                        to.device());
+      });
   return y;
 }
 

@@ -3,9 +3,8 @@
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 
-#include <cstring>
-
-#include "ops/result.h"
+#include "device/accelerator.h"
+#include "ops/launch.h"
 #include "ops/strided_copy.h"
 #include "ops/traced.h"
 
@@ -15,7 +14,7 @@ namespace {
 using Extents = std::vector<std::int64_t>;
 
 // Copies all of the smaller of two tensors to, or from, a box of the larger one that starts at
-// `begin`.
+// `begin`: on the device of both.
 void copy_box(const Tensor& from, Tensor& to, const Extents& begin, bool box_is_in_target) {
   const Shape& box = box_is_in_target ? from.shape() : to.shape();
   const Strides from_strides(from.shape()), to_strides(to.shape());
@@ -29,8 +28,10 @@ void copy_box(const Tensor& from, Tensor& to, const Extents& begin, bool box_is_
   if (box.num_elements() == 0) return;
   const auto size = size_of(from.dtype());
   const std::size_t bytes = static_cast<std::size_t>(offset) * size;
-  copy.run(size, static_cast<const std::byte*>(from.raw_data()) + (box_is_in_target ? 0 : bytes),
-           write<std::byte>(to) + (box_is_in_target ? bytes : 0));
+  const auto* const source =
+      static_cast<const std::byte*>(from.raw_data()) + (box_is_in_target ? 0 : bytes);
+  std::byte* const target = write<std::byte>(to) + (box_is_in_target ? bytes : 0);
+  run_strided(copy, size, source, target, to.device());
 }
 
 Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
@@ -39,11 +40,14 @@ Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
   return result;
 }
 
-Tensor concat_cpu(const std::vector<Tensor>& parts, int axis, Device device, const Shape& shape) {
+Tensor joined(const std::vector<Tensor>& parts, int axis, Device device, const Shape& shape) {
   Tensor y = make_result(device, parts[0].dtype(), shape);
   std::int64_t begin = 0;
   for (const Tensor& part : parts) {
-    copy_box(part, y, box_begin(shape, axis, begin), true);
+    const auto placed = [first = box_begin(shape, axis, begin)](Tensor& to, const Tensor& from) {
+      copy_box(from, to, first, true);
+    };
+    launch("concat", device, writes(y), reads(part), placed, placed);
     begin += part.dim(axis);
   }
   return y;
@@ -62,8 +66,12 @@ Tensor part_of(const char* op, const Tensor& x, int axis, std::int64_t begin, st
                                    static_cast<std::size_t>(extent) * row),
                   x.dtype(), shape);
   }
-  Tensor y = make_result(common_device(op, {&x}, at), x.dtype(), shape);
-  copy_box(x, y, box_begin(shape, axis, begin), false);
+  const Device device = common_device(op, {&x}, at);
+  Tensor y = make_result(device, x.dtype(), shape);
+  const auto copied = [first = box_begin(shape, axis, begin)](Tensor& to, const Tensor& from) {
+    copy_box(from, to, first, false);
+  };
+  launch(op, device, writes(y), reads(x), copied, copied);
   return y;
 }
 
@@ -117,7 +125,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   }
   const Shape whole = parts[0].shape().with_dim(along, total, at, "concat");
   const Tensor y =
-      traced::on(device) ? traced::concat(parts, along) : concat_cpu(parts, along, device, whole);
+      traced::on(device) ? traced::concat(parts, along) : joined(parts, along, device, whole);
   if (recorded && is_floating(y.dtype()))
     current_recorder()->record(
         "concat", inputs, {&y, 1},
@@ -214,7 +222,10 @@ Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
     y = part_of("slice", x, 0, begin[0], box[0], at);
   } else {
     y = make_result(device, x.dtype(), box);
-    copy_box(x, y, begin, false);
+    const auto copied = [begin](Tensor& to, const Tensor& from) {
+      copy_box(from, to, begin, false);
+    };
+    launch("slice", device, writes(y), reads(x), copied, copied);
   }
   if (is_floating(x.dtype()))
     record("slice", {&x}, y, [begin, after](const Tensor& dy, GradientSink& sink) {
@@ -245,8 +256,12 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
     y = traced::pad(x, before, after);
   } else {
     y = make_result(device, x.dtype(), shape);
-    if (shape.num_elements() != x.num_elements()) std::memset(write<void>(y), 0, y.bytes());
-    copy_box(x, y, before, true);
+    const auto padded = [before](Tensor& to, const Tensor& from) {
+      if (to.num_elements() != from.num_elements())
+        zero_bytes(to.device(), write<void>(to), to.bytes());
+      copy_box(from, to, before, true);
+    };
+    launch("pad", device, writes(y), reads(x), padded, padded);
   }
   if (is_floating(x.dtype()))
     record("pad", {&x}, y, [before, own = x.shape()](const Tensor& dy, GradientSink& sink) {

@@ -6,7 +6,8 @@
 
 #include "ops/bias_gradient.h"
 #include "ops/convolution.h"
-#include "ops/result.h"
+#include "ops/cuda/kernels.h"
+#include "ops/launch.h"
 #include "ops/traced.h"
 #include "ops/window_extent.h"
 
@@ -99,8 +100,17 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2d
   } else {
     y = make_result(device, x.dtype(), result_shape(kOp, conv, at));
     if (conv.batch > 0)
-      cpu::convolve(conv, x.dtype(), device, x.raw_data(), w.raw_data(),
-                    bias.defined() ? bias.raw_data() : nullptr, relu, write<void>(y));
+      launch(
+          kOp, device, writes(y), reads(x, w, bias),
+          [conv, relu](Tensor& to, const Tensor& from, const Tensor& kernels, const Tensor& added) {
+            cpu::convolve(conv, to.dtype(), to.device(), from.raw_data(), kernels.raw_data(),
+                          added.defined() ? added.raw_data() : nullptr, relu, write<void>(to));
+          },
+          [conv, relu](Tensor& to, const Tensor& from, const Tensor& kernels, const Tensor& added) {
+            cuda::convolve(conv, to.dtype(), from.raw_data(), kernels.raw_data(),
+                           added.defined() ? added.raw_data() : nullptr, relu, write<void>(to),
+                           to.device());
+          });
   }
   record(kOp, {&x, &w, &bias}, y,
          [x, w, relu, options = linear(options), y = relu ? y : Tensor()](const Tensor& dy,
@@ -127,8 +137,16 @@ Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& w, const Shape& x_s
   } else {
     dx = make_result(device, dy.dtype(), x_shape);
     if (conv.batch > 0)
-      cpu::convolve_input_gradient(conv, dy.dtype(), device, dy.raw_data(), w.raw_data(),
-                                   write<void>(dx));
+      launch(
+          kOp, device, writes(dx), reads(dy, w),
+          [conv](Tensor& to, const Tensor& from, const Tensor& kernels) {
+            cpu::convolve_input_gradient(conv, to.dtype(), to.device(), from.raw_data(),
+                                         kernels.raw_data(), write<void>(to));
+          },
+          [conv](Tensor& to, const Tensor& from, const Tensor& kernels) {
+            cuda::convolve_input_gradient(conv, to.dtype(), from.raw_data(), kernels.raw_data(),
+                                          write<void>(to), to.device());
+          });
   }
   record(kOp, {&dy, &w}, dx,
          [dy, w, options = linear(options)](const Tensor& d, GradientSink& sink) {
@@ -151,11 +169,19 @@ Tensor conv2d_weight_gradient(const Tensor& dy, const Tensor& x, const Shape& w_
     dw = traced::convolve_weight_gradient(conv, x, dy);
   } else {
     dw = make_result(device, dy.dtype(), w_shape);
-    if (conv.batch > 0)
-      cpu::convolve_weight_gradient(conv, dy.dtype(), device, x.raw_data(), dy.raw_data(),
-                                    write<void>(dw));
-    else
-      std::memset(write<void>(dw), 0, dw.bytes());
+    launch(
+        kOp, device, writes(dw), reads(dy, x),
+        [conv](Tensor& to, const Tensor& from, const Tensor& images) {
+          if (conv.batch > 0)
+            cpu::convolve_weight_gradient(conv, to.dtype(), to.device(), images.raw_data(),
+                                          from.raw_data(), write<void>(to));
+          else
+            std::memset(write<void>(to), 0, to.bytes());
+        },
+        [conv](Tensor& to, const Tensor& from, const Tensor& images) {
+          cuda::convolve_weight_gradient(conv, to.dtype(), images.raw_data(), from.raw_data(),
+                                         write<void>(to), to.device());
+        });
   }
   record(kOp, {&dy, &x}, dw,
          [dy, x, options = linear(options)](const Tensor& d, GradientSink& sink) {

@@ -5,7 +5,9 @@
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 
+#include "ops/cuda/kernels.h"
 #include "ops/elementwise_cpu.h"
+#include "ops/launch.h"
 #include "ops/operands.h"
 #include "ops/traced.h"
 
@@ -59,10 +61,21 @@ constexpr UnaryRule kUnaryRules[] = {LOCKSTEP_UNARY_OPS(LOCKSTEP_UNARY_RULE)};
 constexpr BinaryRule kBinaryRules[] = {LOCKSTEP_BINARY_OPS(LOCKSTEP_BINARY_RULE)};
 
 Tensor fused_gradient(UnaryOp op, const Tensor& dy, const Tensor& kept) {
-  Tensor dx = make_result(common_device(kUnaryRules[static_cast<int>(op)].name, {&dy, &kept}, {}),
-                          dy.dtype(), dy.shape());
-  cpu::unary_gradient(op, dy.dtype(), dy.raw_data(), kept.defined() ? kept.raw_data() : nullptr,
-                      write<void>(dx), dy.num_elements());
+  const char* const name = kUnaryRules[static_cast<int>(op)].name;
+  const Device device = common_device(name, {&dy, &kept}, {});
+  Tensor dx = make_result(device, dy.dtype(), dy.shape());
+  launch(
+      name, device, writes(dx), reads(dy, kept),
+      [op](Tensor& to, const Tensor& from, const Tensor& value) {
+        cpu::unary_gradient(op, from.dtype(), from.raw_data(),
+                            value.defined() ? value.raw_data() : nullptr, write<void>(to),
+                            from.num_elements());
+      },
+      [op](Tensor& to, const Tensor& from, const Tensor& value) {
+        cuda::unary_gradient(op, from.dtype(), from.raw_data(),
+                             value.defined() ? value.raw_data() : nullptr, write<void>(to),
+                             from.num_elements(), to.device());
+      });
   return dx;
 }
 
@@ -86,7 +99,15 @@ Tensor unary(UnaryOp op, const Tensor& x, SourceLocation at) {
     y = traced::unary(op, x, at);
   } else {
     y = make_result(device, x.dtype(), x.shape());
-    cpu::unary(op, x.dtype(), x.raw_data(), write<void>(y), x.num_elements());
+    launch(
+        rule.name, device, writes(y), reads(x),
+        [op](Tensor& to, const Tensor& from) {
+          cpu::unary(op, from.dtype(), from.raw_data(), write<void>(to), from.num_elements());
+        },
+        [op](Tensor& to, const Tensor& from) {
+          cuda::unary(op, from.dtype(), from.raw_data(), write<void>(to), from.num_elements(),
+                      to.device());
+        });
   }
   if (rule.derivative && is_floating(x.dtype()) && recording({&x})) {
     Tensor kept = rule.keeps == kArgument ? x : rule.keeps == kResult ? y : Tensor();
@@ -148,8 +169,21 @@ Tensor binary(BinaryOp op, const Operand& a, const Operand& b) {
     y = traced::binary(op, a, b, pair);
   } else {
     y = make_result(pair.device, pair.dtype, pair.shape);
-    cpu::binary(op, pair.dtype, pair.data_a, pair.data_b, write<void>(y),
-                Broadcast<2>(pair.shape, {&pair.shape_a, &pair.shape_b}));
+    const Broadcast<2> plan(pair.shape, {&pair.shape_a, &pair.shape_b});
+    if (pair.device.is_host())
+      cpu::binary(op, pair.dtype, pair.data_a, pair.data_b, write<void>(y), plan);
+    else
+      launch(
+          rule.name, pair.device, writes(y),
+          reads(as_tensor(rule.name, a, pair.dtype), as_tensor(rule.name, b, pair.dtype)),
+          [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+            cpu::binary(op, from_a.dtype(), from_a.raw_data(), from_b.raw_data(), write<void>(to),
+                        plan);
+          },
+          [op, plan](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+            cuda::binary(op, to.dtype(), from_a.raw_data(), from_b.raw_data(), write<void>(to),
+                         plan, to.num_elements(), to.device());
+          });
   }
   if (is_floating(pair.dtype)) record_binary(op, a, b, pair, y);
   return y;

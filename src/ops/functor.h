@@ -18,9 +18,16 @@
 //                   none is constant almost everywhere, and no gradient flows through it
 //   gradient_a, _b  binary: the gradient of each argument, before it is summed to its shape, from
 //                   what kGradientAKeeps, _B name; undefined tensors stand for the rest
+// Functions are LOCKSTEP_HD, so that CUDA kernels are made of the same functors (cuda/elementwise.cuh).
 // Derivatives are written once for scalars, from which fused gradient kernels are made, and for
 // tensors, which gradients of gradients use: V is float, double or Tensor, and Number<V> what stands
 // beside it.
+#if defined(__CUDACC__)
+#define LOCKSTEP_HD __host__ __device__
+#else
+#define LOCKSTEP_HD
+#endif
+
 namespace lockstep {
 namespace {
 
@@ -59,7 +66,7 @@ template <class T>
 using Wrapped = typename Wrapping<T>::type;
 
 template <class T>
-[[maybe_unused, gnu::always_inline]] inline bool is_nan(T x) {
+[[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline bool is_nan(T x) {
   if constexpr (std::is_floating_point_v<T>) return x != x;
   return false;
 }

@@ -5,7 +5,8 @@
 
 #include <cstring>
 
-#include "ops/result.h"
+#include "ops/cuda/kernels.h"
+#include "ops/launch.h"
 #include "ops/traced.h"
 #include "tensor/visit_dtype.h"
 
@@ -57,34 +58,67 @@ void add_row(const T* from, T* to, std::int64_t n) {
   }
 }
 
+void one_hot_cpu(const Tensor& indices, std::int64_t depth, Tensor& y) {
+  if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
+  visit_dtype(y.dtype(), [&]<class T>(T) {
+    T one;
+    if constexpr (std::is_arithmetic_v<T>)
+      one = T(1);
+    else
+      one = T(1.0f);
+    for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
+      if (index >= 0 && index < depth) write<T>(y)[place * depth + index] = one;
+    });
+  });
+}
+
 Tensor gather_cpu(const Tensor& x, const Tensor& indices, Device device, const Shape& shape,
                   SourceLocation at) {
   const std::int64_t rows = x.dim(0);
   Tensor y = make_result(device, x.dtype(), shape);
   const std::size_t bytes = rows == 0 ? 0 : x.bytes() / static_cast<std::size_t>(rows);
-  for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
-    require_in_range("gather", index, place, rows, at);
-    std::memcpy(
-        write<std::byte>(y) + static_cast<std::size_t>(place) * bytes,
-        static_cast<const std::byte*>(x.raw_data()) + static_cast<std::size_t>(index) * bytes,
-        bytes);
-  });
+  launch(
+      "gather", device, writes(y), reads(x, indices),
+      [=](Tensor& to, const Tensor& from, const Tensor& chosen) {
+        const auto* const first = static_cast<const std::byte*>(from.raw_data());
+        for_each_index(chosen, [&](std::int64_t place, std::int64_t index) {
+          require_in_range("gather", index, place, rows, at);
+          std::memcpy(write<std::byte>(to) + static_cast<std::size_t>(place) * bytes,
+                      first + static_cast<std::size_t>(index) * bytes, bytes);
+        });
+      },
+      [=](Tensor& to, const Tensor& from, const Tensor& chosen) {
+        const std::int64_t width = rows == 0 ? 0 : from.num_elements() / rows;
+        cuda::gather(size_of(to.dtype()), chosen.dtype(), from.raw_data(), chosen.raw_data(),
+                     write<void>(to), rows, width, to.num_elements(), to.device());
+      });
   return y;
 }
 
 Tensor scatter_add_cpu(const Tensor& indices, const Tensor& updates, Device device,
                        const Shape& shape, SourceLocation at) {
+  constexpr const char* op = "scatter_add";
+  const std::int64_t rows = shape[0];
   Tensor y = make_result(device, updates.dtype(), shape);
-  if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
   const std::int64_t count = indices.num_elements();
   const std::int64_t width = count == 0 ? 0 : updates.num_elements() / count;
-  visit_dtype(updates.dtype(), [&]<class T>(T) {
-    if constexpr (!std::is_same_v<T, bool>)
-      for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
-        require_in_range("scatter_add", index, place, shape[0], at);
-        add_row(read<T>(updates) + place * width, write<T>(y) + index * width, width);
+  launch(
+      op, device, writes(y), reads(indices, updates),
+      [=](Tensor& to, const Tensor& chosen, const Tensor& added) {
+        if (to.bytes()) std::memset(write<void>(to), 0, to.bytes());
+        visit_dtype(added.dtype(), [&]<class T>(T) {
+          if constexpr (!std::is_same_v<T, bool>)
+            for_each_index(chosen, [&](std::int64_t place, std::int64_t index) {
+              require_in_range(op, index, place, rows, at);
+              add_row(read<T>(added) + place * width, write<T>(to) + index * width, width);
+            });
+        });
+      },
+      [=](Tensor& to, const Tensor& chosen, const Tensor& added) {
+        cuda::scatter_add(to.dtype(), chosen.dtype(), chosen.raw_data(), added.raw_data(),
+                          write<void>(to), count, count == 0 ? 1 : width, to.num_elements(),
+                          to.device());
       });
-  });
   return y;
 }
 
@@ -138,17 +172,13 @@ Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, SourceLoc
   const Shape shape = joined("one_hot", indices.shape(), Shape({depth}, at, "one_hot"), 0, at);
   if (traced::on(device)) return traced::one_hot(indices, depth, dtype, shape);
   Tensor y = make_result(device, dtype, shape);
-  if (y.bytes()) std::memset(write<void>(y), 0, y.bytes());
-  visit_dtype(dtype, [&]<class T>(T) {
-    T one;
-    if constexpr (std::is_arithmetic_v<T>)
-      one = T(1);
-    else
-      one = T(1.0f);
-    for_each_index(indices, [&](std::int64_t place, std::int64_t index) {
-      if (index >= 0 && index < depth) write<T>(y)[place * depth + index] = one;
-    });
-  });
+  launch(
+      "one_hot", device, writes(y), reads(indices),
+      [depth](Tensor& to, const Tensor& chosen) { one_hot_cpu(chosen, depth, to); },
+      [depth](Tensor& to, const Tensor& chosen) {
+        cuda::one_hot(to.dtype(), chosen.dtype(), chosen.raw_data(), write<void>(to), depth,
+                      to.num_elements(), to.device());
+      });
   return y;
 }
 

@@ -3,6 +3,10 @@
 
 #include <cstdint>
 
+#if defined(__CUDACC__)
+#include "ops/cuda/math.cuh"
+#else
+
 // Scalar functions that compilers turn into vector code: no branches, no calls, no tables, and only
 // + - * / sqrt and bit operations, so that every instruction set gives the same bits. Polynomials
 // are minimax fits (Remez) of the remainder that the comment names. Accuracy is a few units in the
@@ -225,3 +229,5 @@ LOCKSTEP_MATH double pow(double x, double y) { return __builtin_pow(x, y); }
 }  // namespace math
 }  // namespace
 }  // namespace lockstep
+
+#endif

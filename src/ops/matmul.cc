@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <functional>
 
+#include "device/accelerator.h"
 #include "ops/bias_gradient.h"
 #include "ops/broadcast.h"
+#include "ops/cuda/kernels.h"
 #include "ops/gemm.h"
+#include "ops/launch.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 
@@ -66,9 +69,11 @@ Product checked_product(const Tensor& a, const Tensor& b, MatmulOptions options,
   return p;
 }
 
-// Matrices of the batch that lie at equal distances in a and in b are multiplied in one go.
-void multiply_cpu(const Product& p, MatmulOptions options, DType dtype, Device device,
-                  const Tensor& a, const Tensor& b, void* c) {
+// Matrices of the batch that lie at equal distances in a and in b are multiplied in one go, by
+// compute(gemm, a, b, c).
+template <class Compute>
+void multiply(const Product& p, MatmulOptions options, DType dtype, const Tensor& a,
+              const Tensor& b, void* c, Compute&& compute) {
   Gemm gemm{.m = p.m,
             .n = p.n,
             .k = p.k,
@@ -77,7 +82,7 @@ void multiply_cpu(const Product& p, MatmulOptions options, DType dtype, Device d
   if (p.batch_b.num_elements() == 1 &&
       !options.transpose_a) {  // all rows of a meet the same matrix
     gemm.m = p.m * p.batch_a.num_elements();
-    return cpu::compute(gemm, dtype, device, a.raw_data(), b.raw_data(), nullptr, c);
+    return compute(gemm, a.raw_data(), b.raw_data(), c);
   }
   const Shape batch = without_matrix(p.shape);
   const Broadcast<2> plan(batch, {&p.batch_a, &p.batch_b});
@@ -90,10 +95,9 @@ void multiply_cpu(const Product& p, MatmulOptions options, DType dtype, Device d
   gemm.stride_b = plan.col_stride(1) * p.k * p.n;
   plan.for_each_block([&](const std::int64_t(&from)[2], std::int64_t to) {
     for (std::int64_t row = 0; row < plan.rows(); ++row)
-      cpu::compute(gemm, dtype, device,
-                   at(a.raw_data(), (from[0] + row * plan.row_stride(0)) * p.m * p.k),
-                   at(b.raw_data(), (from[1] + row * plan.row_stride(1)) * p.k * p.n), nullptr,
-                   const_cast<std::byte*>(at(c, (to + row * plan.cols()) * p.m * p.n)));
+      compute(gemm, at(a.raw_data(), (from[0] + row * plan.row_stride(0)) * p.m * p.k),
+              at(b.raw_data(), (from[1] + row * plan.row_stride(1)) * p.k * p.n),
+              const_cast<std::byte*>(at(c, (to + row * plan.cols()) * p.m * p.n)));
   });
 }
 
@@ -162,16 +166,15 @@ void check_dense(const Tensor& x, const Tensor& w, const Tensor& bias, SourceLoc
 }
 
 // y [rows, out] = x w + bias, then relu.
-void dense_cpu(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, Device device,
-               Tensor& y) {
-  cpu::compute({.m = w.dim(1) ? y.num_elements() / w.dim(1) : 0,
-                .n = w.dim(1),
-                .k = w.dim(0),
-                .bias = bias.defined(),
-                .relu = relu},
-               x.dtype(), device, x.raw_data(), w.raw_data(),
-               bias.defined() ? bias.raw_data() : nullptr, write<void>(y));
+Gemm dense_gemm(const Tensor& w, const Tensor& bias, bool relu, const Tensor& y) {
+  return {.m = w.dim(1) ? y.num_elements() / w.dim(1) : 0,
+          .n = w.dim(1),
+          .k = w.dim(0),
+          .bias = bias.defined(),
+          .relu = relu};
 }
+
+const void* data_or_null(const Tensor& x) { return x.defined() ? x.raw_data() : nullptr; }
 
 }  // namespace
 
@@ -183,7 +186,21 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, SourceLoc
     y = traced::matmul(a, b, options, product.shape);
   } else {
     y = make_result(device, a.dtype(), product.shape);
-    multiply_cpu(product, options, a.dtype(), device, a, b, write<void>(y));
+    launch(
+        "matmul", device, writes(y), reads(a, b),
+        [product, options](Tensor& to, const Tensor& from_a, const Tensor& from_b) {
+          multiply(product, options, to.dtype(), from_a, from_b, write<void>(to),
+                   [&](const Gemm& gemm, const void* left, const void* right, void* result) {
+                     cpu::compute(gemm, to.dtype(), to.device(), left, right, nullptr, result);
+                   });
+        },
+        [product, options](auto& to, const auto& from_a, const auto& from_b) {
+          if (product.k == 0) return zero_bytes(to.device(), write<void>(to), to.bytes());
+          multiply(product, options, to.dtype(), from_a, from_b, write<void>(to),
+                   [&](const Gemm& gemm, const void* left, const void* right, void* result) {
+                     cuda::compute(gemm, to.dtype(), left, right, nullptr, result, to.device());
+                   });
+        });
   }
   if (is_floating(a.dtype()))
     record("matmul", {&a, &b}, y, [a, b, options](const Tensor& dy, GradientSink& sink) {
@@ -203,7 +220,16 @@ Tensor dense(const Tensor& x, const Tensor& w, const Tensor& bias, Activation ac
     y = traced::dense(x, w, bias, relu, shape);
   } else {
     y = make_result(device, x.dtype(), shape);
-    dense_cpu(x, w, bias, relu, device, y);
+    launch(
+        "dense", device, writes(y), reads(x, w, bias),
+        [relu](Tensor& to, const Tensor& from, const Tensor& weights, const Tensor& added) {
+          cpu::compute(dense_gemm(weights, added, relu, to), to.dtype(), to.device(),
+                       from.raw_data(), weights.raw_data(), data_or_null(added), write<void>(to));
+        },
+        [relu](Tensor& to, const Tensor& from, const Tensor& weights, const Tensor& added) {
+          cuda::compute(dense_gemm(weights, added, relu, to), to.dtype(), from.raw_data(),
+                        weights.raw_data(), data_or_null(added), write<void>(to), to.device());
+        });
   }
   record("dense", {&x, &w, &bias}, y,
          [x, w, relu, y = relu ? y : Tensor()](const Tensor& dy, GradientSink& sink) {

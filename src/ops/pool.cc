@@ -3,9 +3,10 @@
 #include <lockstep/ops/pool.h>
 #include <lockstep/ops/recorder.h>
 
+#include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
+#include "ops/launch.h"
 #include "ops/pool_kernels.h"
-#include "ops/result.h"
 #include "ops/traced.h"
 #include "ops/window_extent.h"
 
@@ -100,34 +101,60 @@ Maxima maxima(const Pooling& p, const Tensor& x, bool keep_taps) {
     result.taps =
         Tensor(Buffer::allocate(device, count * size_of(p.tap_type())), p.tap_type(), p.y_shape);
   }
-  visit_kernel(x.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    visit_taps(kernel, p.tap_type(), [&]<class Index>(const auto& max_kernel, Index) {
-      max_kernel.max(p.pool, read<T>(x), write<T>(result.y),
-                     keep_taps ? write<Index>(result.taps) : nullptr);
-    });
-  });
+  launch(
+      p.op, device, writes(result.y, result.taps), reads(x),
+      [p](Tensor& y, Tensor& taps, const Tensor& from) {
+        visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+          visit_taps(kernel, p.tap_type(), [&]<class Index>(const auto& max_kernel, Index) {
+            max_kernel.max(p.pool, read<T>(from), write<T>(y),
+                           taps.defined() ? write<Index>(taps) : nullptr);
+          });
+        });
+      },
+      [p](Tensor& y, Tensor& taps, const Tensor& from) {
+        cuda::max_pool(p.pool, y.dtype(), p.tap_type(), from.raw_data(), write<void>(y),
+                       taps.defined() ? write<void>(taps) : nullptr, y.device());
+      });
   return result;
 }
 
 Tensor gather_cpu(const Pooling& p, const Tensor& x, const Tensor& taps) {
   const Tensor from = widened(x);
-  Tensor y = make_result(common_device(p.op, {&x, &taps}, {}), from.dtype(), p.y_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
-      max_kernel.gather(p.pool, read<T>(from), read<Index>(taps), write<T>(y));
-    });
-  });
+  const Device device = common_device(p.op, {&x, &taps}, {});
+  Tensor y = make_result(device, from.dtype(), p.y_shape);
+  launch(
+      p.op, device, writes(y), reads(from, taps),
+      [p](Tensor& to, const Tensor& values, const Tensor& places) {
+        visit_kernel(values.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+          visit_taps(kernel, places.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
+            max_kernel.gather(p.pool, read<T>(values), read<Index>(places), write<T>(to));
+          });
+        });
+      },
+      [p](Tensor& to, const Tensor& values, const Tensor& places) {
+        cuda::pool_gather(p.pool, to.dtype(), places.dtype(), values.raw_data(), places.raw_data(),
+                          write<void>(to), to.device());
+      });
   return is_half(x.dtype()) ? cast(y, x.dtype()) : y;
 }
 
 Tensor scatter_cpu(const Pooling& p, const Tensor& dy, const Tensor& taps) {
   const Tensor from = widened(dy);
-  Tensor dx = make_result(common_device(p.op, {&dy, &taps}, {}), from.dtype(), p.x_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    visit_taps(kernel, taps.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
-      max_kernel.scatter(p.pool, read<T>(from), read<Index>(taps), write<T>(dx));
-    });
-  });
+  const Device device = common_device(p.op, {&dy, &taps}, {});
+  Tensor dx = make_result(device, from.dtype(), p.x_shape);
+  launch(
+      p.op, device, writes(dx), reads(from, taps),
+      [p](Tensor& to, const Tensor& values, const Tensor& places) {
+        visit_kernel(values.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+          visit_taps(kernel, places.dtype(), [&]<class Index>(const auto& max_kernel, Index) {
+            max_kernel.scatter(p.pool, read<T>(values), read<Index>(places), write<T>(to));
+          });
+        });
+      },
+      [p](Tensor& to, const Tensor& values, const Tensor& places) {
+        cuda::pool_scatter(p.pool, to.dtype(), places.dtype(), values.raw_data(), places.raw_data(),
+                           write<void>(to), to.device());
+      });
   return is_half(dy.dtype()) ? cast(dx, dy.dtype()) : dx;
 }
 
@@ -157,19 +184,36 @@ Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps) {
 
 Tensor mean_cpu(const Pooling& p, const Tensor& x) {
   const Tensor from = widened(x);
-  Tensor y = make_result(common_device(p.op, {&x}, {}), from.dtype(), p.y_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    kernel.mean(p.pool, read<T>(from), write<T>(y));
-  });
+  const Device device = common_device(p.op, {&x}, {});
+  Tensor y = make_result(device, from.dtype(), p.y_shape);
+  launch(
+      p.op, device, writes(y), reads(from),
+      [p](Tensor& to, const Tensor& values) {
+        visit_kernel(values.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+          kernel.mean(p.pool, read<T>(values), write<T>(to));
+        });
+      },
+      [p](Tensor& to, const Tensor& values) {
+        cuda::mean_pool(p.pool, to.dtype(), values.raw_data(), write<void>(to), to.device());
+      });
   return is_half(x.dtype()) ? cast(y, x.dtype()) : y;
 }
 
 Tensor mean_gradient_cpu(const Pooling& p, const Tensor& dy) {
   const Tensor from = widened(dy);
-  Tensor dx = make_result(common_device(p.op, {&dy}, {}), from.dtype(), p.x_shape);
-  visit_kernel(from.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
-    kernel.mean_gradient(p.pool, read<T>(from), write<T>(dx));
-  });
+  const Device device = common_device(p.op, {&dy}, {});
+  Tensor dx = make_result(device, from.dtype(), p.x_shape);
+  launch(
+      p.op, device, writes(dx), reads(from),
+      [p](Tensor& to, const Tensor& values) {
+        visit_kernel(values.dtype(), [&]<class T>(const PoolKernel<T>& kernel, T) {
+          kernel.mean_gradient(p.pool, read<T>(values), write<T>(to));
+        });
+      },
+      [p](Tensor& to, const Tensor& values) {
+        cuda::mean_pool_gradient(p.pool, to.dtype(), values.raw_data(), write<void>(to),
+                                 to.device());
+      });
   return is_half(dy.dtype()) ? cast(dx, dy.dtype()) : dx;
 }
 

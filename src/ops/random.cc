@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/random.h>
+#include <lockstep/tensor/factory.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -105,6 +106,14 @@ double largest(DType dtype) {
   return dtype == DType::f64 ? DBL_MAX : double{FLT_MAX};
 }
 
+// On an accelerator what make() draws on the host, the same numbers on every kind of device.
+template <class Make>
+Tensor drawn_on_host(Make&& make) {
+  const Device device = current_device();
+  const DeviceScope host(Device{});
+  return copy_to(make(), device);
+}
+
 void require_spread(const char* op, double mean, double stddev, SourceLocation at) {
   require(std::isfinite(mean) && std::isfinite(stddev) && stddev >= 0, at, op,
           "expected a finite mean and a standard deviation of 0 or more, got ", mean, " and ",
@@ -124,6 +133,8 @@ Tensor uniform(const Shape& shape, double low, double high, DType dtype, SourceL
   require_floating("uniform", dtype, at);
   if (traced::on(current_device()))
     return traced::uniform(draw(words_for(shape, dtype)), shape, low, high, dtype);
+  if (!current_device().is_host())
+    return drawn_on_host([&] { return uniform(shape, low, high, dtype, at); });
   Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     fill_doubles(y, [=](std::uint64_t bits) {
@@ -145,6 +156,8 @@ Tensor normal(const Shape& shape, double mean, double stddev, DType dtype, Sourc
   require_floating("normal", dtype, at);
   if (traced::on(current_device()))
     return traced::normal(draw(words_for(shape, dtype)), shape, mean, stddev, dtype);
+  if (!current_device().is_host())
+    return drawn_on_host([&] { return normal(shape, mean, stddev, dtype, at); });
   Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     // Pairs share radius and angle: an element needs its neighbour's bits.
@@ -182,6 +195,8 @@ Tensor truncated_normal(const Shape& shape, double mean, double stddev, DType dt
   require_floating("truncated_normal", dtype, at);
   if (traced::on(current_device()))
     return traced::truncated_normal(draw(words_for(shape, dtype)), shape, mean, stddev, dtype);
+  if (!current_device().is_host())
+    return drawn_on_host([&] { return truncated_normal(shape, mean, stddev, dtype, at); });
   Tensor y = make_result(current_device(), dtype, shape);
   if (dtype == DType::f64) {
     const double width = std::erf(std::numbers::sqrt2);
@@ -206,6 +221,8 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
   if (traced::on(current_device()))
     return cast(traced::bernoulli(draw(n), shape, static_cast<std::uint64_t>(threshold)), dtype,
                 at);
+  if (!current_device().is_host())
+    return drawn_on_host([&] { return bernoulli(shape, p, dtype, at); });
   Tensor flags = make_result(current_device(), DType::boolean, shape);
   auto* const to = write<std::uint8_t>(flags);
   in_chunks<std::uint8_t>(

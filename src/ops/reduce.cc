@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "ops/cuda/kernels.h"
+#include "ops/launch.h"
 #include "ops/reduce_cpu.h"
 #include "ops/result.h"
 #include "ops/traced.h"
@@ -67,7 +69,16 @@ Tensor reduced(const char* op, Reduction reduction, const Tensor& x, const Reduc
   if (traced::on(device))
     return traced::reduce(instruction(reduction, x.dtype()), x, plan.axes(), plan.result, divisor);
   Tensor y = make_result(device, x.dtype(), plan.result);
-  cpu::reduce(reduction, x.dtype(), x.raw_data(), write<void>(y), x.shape(), plan.reduced, divisor);
+  launch(
+      op, device, writes(y), reads(x),
+      [reduction, plan, divisor](Tensor& to, const Tensor& from) {
+        cpu::reduce(reduction, from.dtype(), from.raw_data(), write<void>(to), from.shape(),
+                    plan.reduced, divisor);
+      },
+      [reduction, plan, divisor](Tensor& to, const Tensor& from) {
+        cuda::reduce(reduction, from.dtype(), from.raw_data(), write<void>(to), from.shape(),
+                     plan.reduced, divisor, to.device());
+      });
   return y;
 }
 
@@ -104,8 +115,11 @@ Tensor boolean(const char* op, Reduction reduction, const Tensor& x, const Reduc
   require_dtype(x.dtype() == DType::boolean, op, x, "dtype bool", at);
   const ReducePlan plan(op, x.shape(), options, at);
   if (plan.count > 0 || traced::on(x.device())) return reduced(op, reduction, x, plan, at);
-  Tensor y = make_result(common_device(op, {&x}, at), DType::boolean, plan.result);
-  std::fill_n(write<bool>(y), y.num_elements(), reduction == Reduction::min);
+  const Device device = common_device(op, {&x}, at);
+  Tensor y = make_result(device, DType::boolean, plan.result);
+  launch(op, device, writes(y), reads(), [reduction](Tensor& to) {
+    std::fill_n(write<bool>(to), to.num_elements(), reduction == Reduction::min);
+  });
   return y;
 }
 
@@ -168,7 +182,15 @@ Tensor argmax(const Tensor& x, int axis, SourceLocation at) {
           " is empty; expected at least one element");
   if (traced::on(device)) return traced::argmax(x, along);
   Tensor y = make_result(device, DType::i64, shape.without_axis(along));
-  cpu::argmax(x.dtype(), x.raw_data(), write<std::int64_t>(y), outer, shape[along], inner);
+  launch(
+      "argmax", device, writes(y), reads(x),
+      [outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
+        cpu::argmax(from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n, inner);
+      },
+      [outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
+        cuda::argmax(from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n, inner,
+                     to.device());
+      });
   return y;
 }
 

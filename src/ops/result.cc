@@ -27,10 +27,6 @@ Device common_device(const char* op, std::span<const Tensor* const> inputs, Sour
     first = input;
   }
   require(first != nullptr, at, op, "expected a tensor that holds a value, got an undefined one");
-  if (!device.is_host() && device.kind != DeviceKind::xla)
-    throw Unavailable(message(op, "has no kernel for ", device.to_string(),
-                              "; copy its arguments to the host first"),
-                      at);
   return device;
 }
 

@@ -13,9 +13,9 @@ namespace lockstep {
 // What every op's .cc starts with: where it runs, whether its inputs agree, memory for its result.
 
 // Where an op on `inputs` runs and its result lives: the device that they share; for host tensors
-// of several logical CPUs, which share memory, the current device. Undefined inputs (an absent
-// bias) are passed over. Throws InvalidArgument for tensors of two accelerators or when none is
-// defined, and Unavailable for an accelerator without kernels. On TPUs ops go to ops/traced.h.
+// of several logical CPUs, which share memory, the current device. Host tensors go along to an
+// accelerator (launch.h; on TPUs ops/traced.h). Undefined inputs (an absent bias) are passed over.
+// Throws InvalidArgument for tensors of two accelerators or when none is defined.
 Device common_device(const char* op, std::span<const Tensor* const> inputs, SourceLocation at);
 inline Device common_device(const char* op, std::initializer_list<const Tensor*> inputs,
                             SourceLocation at) {
@@ -53,7 +53,7 @@ inline int checked_axis(const char* op, int axis, const Shape& shape, SourceLoca
 // An op's result, not yet written: in the current Placement if it fits, else from the device's
 // pool.
 inline Tensor make_result(Device device, DType dtype, const Shape& shape) {
-  ensure(device.is_host(), "make_result", "memory asked for on ", device);
+  ensure(device.kind != DeviceKind::xla, "make_result", "memory asked for on ", device);
   return Tensor(allocate_result(device, dtype, shape), dtype, shape);
 }
 

@@ -4,6 +4,8 @@
 #include <lockstep/ops/reduce.h>
 
 #include "ops/broadcast.h"
+#include "ops/cuda/kernels.h"
+#include "ops/launch.h"
 #include "ops/operands.h"
 #include "ops/traced.h"
 
@@ -51,30 +53,21 @@ void select_cpu(const std::uint8_t* condition, const void* a, const void* b, voi
   });
 }
 
-// On the host; `shape` is that of the result.
-Tensor selected(const Tensor& condition, const OperandPair& pair, Device device,
-                const Shape& shape) {
-  const Broadcast<3> plan(shape, {&condition.shape(), &pair.shape_a, &pair.shape_b});
-  Tensor y = make_result(device, pair.dtype, shape);
-  const auto* flags = static_cast<const std::uint8_t*>(condition.raw_data());
+void select_cpu(const void* condition, const void* a, const void* b, Tensor& y,
+                const Broadcast<3>& plan) {
   const auto run = [&]<class T>(T) {
-    select_cpu<T>(flags, pair.data_a, pair.data_b, write<void>(y), plan);
+    select_cpu<T>(static_cast<const std::uint8_t*>(condition), a, b, write<void>(y), plan);
   };
-  switch (size_of(pair.dtype)) {
+  switch (size_of(y.dtype())) {
     case 1:
-      run(std::uint8_t{});
-      break;
+      return run(std::uint8_t{});
     case 2:
-      run(std::uint16_t{});
-      break;
+      return run(std::uint16_t{});
     case 4:
-      run(std::uint32_t{});
-      break;
+      return run(std::uint32_t{});
     default:
-      run(std::uint64_t{});
-      break;
+      return run(std::uint64_t{});
   }
-  return y;
 }
 
 void put_gradient(int input, const Tensor& condition, const Tensor& dy, const Shape& shape,
@@ -101,10 +94,25 @@ Tensor select(const Tensor& condition, const Operand& a, const Operand& b) {
   const Device device = common_device(kOp, {&condition, &a.tensor(), &b.tensor()}, pair.at);
   const Shape shape = broadcast_shapes(condition.shape(), pair.shape, kOp, pair.at);
   Tensor y;
-  if (traced::on(device))
+  if (!traced::on(device)) {
+    const Broadcast<3> plan(shape, {&condition.shape(), &pair.shape_a, &pair.shape_b});
+    y = make_result(device, pair.dtype, shape);
+    if (device.is_host())
+      select_cpu(condition.raw_data(), pair.data_a, pair.data_b, y, plan);
+    else
+      launch(
+          kOp, device, writes(y),
+          reads(condition, as_tensor(kOp, a, pair.dtype), as_tensor(kOp, b, pair.dtype)),
+          [plan](Tensor& to, const Tensor& flags, const Tensor& from_a, const Tensor& from_b) {
+            select_cpu(flags.raw_data(), from_a.raw_data(), from_b.raw_data(), to, plan);
+          },
+          [plan](Tensor& to, const Tensor& flags, const Tensor& from_a, const Tensor& from_b) {
+            cuda::select(size_of(to.dtype()), flags.raw_data(), from_a.raw_data(),
+                         from_b.raw_data(), write<void>(to), plan, to.num_elements(), to.device());
+          });
+  } else {
     y = traced::select(condition, a, b, pair);
-  else
-    y = selected(condition, pair, device, shape);
+  }
   if (is_floating(pair.dtype))
     record(kOp, {&condition, &a.tensor(), &b.tensor()}, y,
            [condition, shape_a = pair.shape_a, shape_b = pair.shape_b](const Tensor& dy,

@@ -4,7 +4,7 @@
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 
-#include "ops/result.h"
+#include "ops/launch.h"
 #include "ops/strided_copy.h"
 #include "ops/traced.h"
 
@@ -23,17 +23,20 @@ Tensor view(const char* op, const Tensor& x, const Shape& shape) {
 }
 
 // Axis i of the result is axis from[i] of x.
-Tensor transpose_cpu(const Tensor& x, const int* from, Device device, const Shape& shape) {
+Tensor transposed(const Tensor& x, const int* from, Device device, const Shape& shape) {
   Tensor y = make_result(device, x.dtype(), shape);
   const Strides from_strides(x.shape()), to_strides(shape);
   StridedCopy copy;
   for (int axis = 0; axis < shape.rank(); ++axis)
     copy.add_axis(shape[axis], from_strides[from[axis]], to_strides[axis]);
-  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
+  const auto copied = [copy](Tensor& to, const Tensor& source) {
+    run_strided(copy, size_of(source.dtype()), source.raw_data(), write<void>(to), to.device());
+  };
+  launch("transpose", device, writes(y), reads(x), copied, copied);
   return y;
 }
 
-Tensor broadcast_cpu(const Tensor& x, Device device, const Shape& shape) {
+Tensor broadcasted(const Tensor& x, Device device, const Shape& shape) {
   const Shape& own = x.shape();
   const int added = shape.rank() - own.rank();
   Tensor y = make_result(device, x.dtype(), shape);
@@ -43,7 +46,10 @@ Tensor broadcast_cpu(const Tensor& x, Device device, const Shape& shape) {
     const bool repeated = axis < added || own[axis - added] == 1;
     copy.add_axis(shape[axis], repeated ? 0 : from[axis - added], to[axis]);
   }
-  copy.run(size_of(x.dtype()), x.raw_data(), write<void>(y));
+  const auto copied = [copy](Tensor& to, const Tensor& source) {
+    run_strided(copy, size_of(source.dtype()), source.raw_data(), write<void>(to), to.device());
+  };
+  launch("broadcast_to", device, writes(y), reads(x), copied, copied);
   return y;
 }
 
@@ -160,7 +166,7 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
   }
   const Shape result(Dims(dims, static_cast<std::size_t>(rank)));
   const Tensor y = traced::on(device) ? traced::transpose(x, {from, static_cast<std::size_t>(rank)})
-                                      : transpose_cpu(x, from, device, result);
+                                      : transposed(x, from, device, result);
   if (is_floating(x.dtype()))
     record("transpose", {&x}, y, [inverse](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return transpose(dy, inverse); });
@@ -178,7 +184,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, SourceLocation at) {
     fits = own[axis] == 1 || own[axis] == shape[axis + added];
   require(fits, at, "broadcast_to", "shape ", own, " does not broadcast to ", shape);
   const Tensor y =
-      traced::on(device) ? traced::broadcast_to(x, shape) : broadcast_cpu(x, device, shape);
+      traced::on(device) ? traced::broadcast_to(x, shape) : broadcasted(x, device, shape);
   if (is_floating(x.dtype()))
     record("broadcast_to", {&x}, y, [own](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return sum_to_shape(dy, own); });

@@ -12,8 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
-#include "ops/result.h"
+#include "ops/launch.h"
 #include "ops/softmax_kernels.h"
 #include "ops/traced.h"
 
@@ -51,25 +52,45 @@ Tensor forward(Function f, const Tensor& x, int axis) {
   const RecorderScope unrecorded(nullptr);
   if (traced::on(x.device())) return traced::softmax(x, axis, f.log);
   if (is_half(x.dtype())) return cast(forward(f, widened(x), axis), x.dtype());
-  Tensor y = make_result(common_device(f.name, {&x}, {}), x.dtype(), x.shape());
+  const Device device = common_device(f.name, {&x}, {});
+  Tensor y = make_result(device, x.dtype(), x.shape());
   if (x.num_elements() == 0) return y;
-  visit_real(x.dtype(), [&]<class T>(T t) {
-    const auto& kernel = kernel_of(t);
-    (f.log ? kernel.log_softmax : kernel.softmax)(extents_of(x.shape(), axis), read<T>(x),
-                                                  write<T>(y));
-  });
+  launch(
+      f.name, device, writes(y), reads(x),
+      [f, axis](Tensor& to, const Tensor& from) {
+        visit_real(from.dtype(), [&]<class T>(T t) {
+          const auto& kernel = kernel_of(t);
+          (f.log ? kernel.log_softmax : kernel.softmax)(extents_of(from.shape(), axis),
+                                                        read<T>(from), write<T>(to));
+        });
+      },
+      [f, extents = extents_of(x.shape(), axis)](Tensor& to, const Tensor& from) {
+        cuda::softmax(f.log, to.dtype(), from.raw_data(), write<void>(to),
+                      extents.outer * extents.inner, extents.n, extents.inner, to.device());
+      });
   return y;
 }
 
 Tensor fused_gradient(Function f, const Tensor& dy, const Tensor& y, int axis) {
   if (is_half(y.dtype())) return cast(fused_gradient(f, widened(dy), widened(y), axis), y.dtype());
-  Tensor dx = make_result(common_device(f.name, {&dy, &y}, {}), y.dtype(), y.shape());
+  const Device device = common_device(f.name, {&dy, &y}, {});
+  Tensor dx = make_result(device, y.dtype(), y.shape());
   if (y.num_elements() == 0) return dx;
-  visit_real(y.dtype(), [&]<class T>(T t) {
-    const auto& kernel = kernel_of(t);
-    (f.log ? kernel.log_softmax_gradient : kernel.softmax_gradient)(
-        extents_of(y.shape(), axis), read<T>(dy), read<T>(y), write<T>(dx));
-  });
+  launch(
+      f.name, device, writes(dx), reads(dy, y),
+      [f, axis](Tensor& to, const Tensor& from, const Tensor& value) {
+        visit_real(value.dtype(), [&]<class T>(T t) {
+          const auto& kernel = kernel_of(t);
+          (f.log ? kernel.log_softmax_gradient : kernel.softmax_gradient)(
+              extents_of(value.shape(), axis), read<T>(from), read<T>(value), write<T>(to));
+        });
+      },
+      [f, extents = extents_of(y.shape(), axis)](Tensor& to, const Tensor& from,
+                                                 const Tensor& value) {
+        cuda::softmax_gradient(f.log, to.dtype(), from.raw_data(), value.raw_data(),
+                               write<void>(to), extents.outer * extents.inner, extents.n,
+                               extents.inner, to.device());
+      });
   return dx;
 }
 
@@ -124,13 +145,8 @@ std::int64_t label_at(const Tensor& labels, std::int64_t row) {
                                       : read<std::int64_t>(labels)[row];
 }
 
-void check_labels(const char* op, const Tensor& labels, const Tensor& logits, SourceLocation at) {
-  require_dtype(labels.dtype() == DType::i32 || labels.dtype() == DType::i64, op, labels,
-                "i32 or i64 as labels", at);
-  require(labels.shape() == logits.shape().without_axis(-1), at, op,
-          "expected labels [..] for logits [.., classes], got ", labels.shape(), " and ",
-          logits.shape());
-  if (!labels.device().is_host()) return;
+void check_label_values(const char* op, const Tensor& labels, const Tensor& logits,
+                        SourceLocation at) {
   const Rows size = rows_of(logits);
   for (std::int64_t row = 0; row < size.rows; ++row) {
     const std::int64_t label = label_at(labels, row);
@@ -138,6 +154,16 @@ void check_labels(const char* op, const Tensor& labels, const Tensor& logits, So
             " is outside 0 <= label < ", size.classes, ", the class count of logits ",
             logits.shape());
   }
+}
+
+// Labels on an accelerator are looked at when the losses are computed.
+void check_labels(const char* op, const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  require_dtype(labels.dtype() == DType::i32 || labels.dtype() == DType::i64, op, labels,
+                "i32 or i64 as labels", at);
+  require(labels.shape() == logits.shape().without_axis(-1), at, op,
+          "expected labels [..] for logits [.., classes], got ", labels.shape(), " and ",
+          logits.shape());
+  if (labels.device().is_host()) check_label_values(op, labels, logits, at);
 }
 
 // What the gradient needs of the softmax of the logits, in the type computed in: exps[r, i]
@@ -151,7 +177,29 @@ struct Losses {
   Undivided softmax;
 };
 
-// `labels` hold a class for each row, or where `dense` a weight for each class.
+// `labels` hold a class for each row, or where `dense` a weight for each class. `exps` and `scale`
+// may be undefined.
+void losses_cpu(const Tensor& labels, const Tensor& logits, bool dense, Tensor& losses,
+                Tensor& exps, Tensor& scale) {
+  const Rows size = rows_of(logits);
+  const std::size_t column = static_cast<std::size_t>(size.rows) * size_of(logits.dtype());
+  const Buffer scratch = Buffer::allocate(logits.device(), 2 * column);
+  visit_real(logits.dtype(), [&]<class T>(T t) {
+    T* max = static_cast<T*>(scratch.data());
+    T* log_sum = max + size.rows;
+    T* loss = write<T>(losses);
+    const T* x = read<T>(logits);
+    kernel_of(t).log_sums(x, size.rows, size.classes, max, log_sum,
+                          exps.defined() ? write<T>(exps) : nullptr,
+                          scale.defined() ? write<T>(scale) : nullptr);
+    if (dense)
+      kernel_of(t).cross_entropy(read<T>(labels), x, max, log_sum, size.rows, size.classes, loss);
+    else
+      for (std::int64_t row = 0; row < size.rows; ++row)
+        loss[row] = log_sum[row] + (max[row] - x[row * size.classes + label_at(labels, row)]);
+  });
+}
+
 Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool dense, bool keep) {
   const RecorderScope unrecorded(nullptr);
   const Device device = common_device(op, {&labels, &logits}, {});
@@ -165,27 +213,26 @@ Losses losses(const char* op, const Tensor& labels, const Tensor& logits, bool d
     return wide;
   }
   const DType dtype = logits.dtype();
-  const Rows size = rows_of(logits);
   Losses result{make_result(device, dtype, logits.shape().without_axis(-1)), {}};
-  const std::size_t column = static_cast<std::size_t>(size.rows) * size_of(dtype);
+  const std::size_t column = static_cast<std::size_t>(rows_of(logits).rows) * size_of(dtype);
   if (keep)
     result.softmax = {Tensor(Buffer::allocate(device, logits.bytes()), dtype, logits.shape()),
-                      Tensor(Buffer::allocate(device, column), dtype, Shape{size.rows})};
-  const Buffer scratch = Buffer::allocate(device, 2 * column);
-  visit_real(dtype, [&]<class T>(T t) {
-    T* max = static_cast<T*>(scratch.data());
-    T* log_sum = max + size.rows;
-    T* loss = write<T>(result.loss);
-    const T* x = read<T>(logits);
-    kernel_of(t).log_sums(x, size.rows, size.classes, max, log_sum,
-                          keep ? write<T>(result.softmax.exps) : nullptr,
-                          keep ? write<T>(result.softmax.scale) : nullptr);
-    if (dense)
-      kernel_of(t).cross_entropy(read<T>(labels), x, max, log_sum, size.rows, size.classes, loss);
-    else
-      for (std::int64_t row = 0; row < size.rows; ++row)
-        loss[row] = log_sum[row] + (max[row] - x[row * size.classes + label_at(labels, row)]);
-  });
+                      Tensor(Buffer::allocate(device, column), dtype, Shape{rows_of(logits).rows})};
+  launch(
+      op, device, writes(result.loss, result.softmax.exps, result.softmax.scale),
+      reads(labels, logits),
+      [op, dense, checked = labels.device().is_host()](Tensor& to, Tensor& exps, Tensor& scale,
+                                                       const Tensor& targets, const Tensor& from) {
+        if (!dense && !checked) check_label_values(op, targets, from, {});
+        losses_cpu(targets, from, dense, to, exps, scale);
+      },
+      [](Tensor& to, Tensor& exps, Tensor& scale, const Tensor& targets, const Tensor& from) {
+        const Rows size = rows_of(from);
+        cuda::losses(to.dtype(), targets.dtype(), targets.raw_data(), from.raw_data(),
+                     write<void>(to), exps.defined() ? write<void>(exps) : nullptr,
+                     scale.defined() ? write<void>(scale) : nullptr, size.rows, size.classes,
+                     to.device());
+      });
   return result;
 }
 
@@ -195,16 +242,27 @@ Tensor fused_gradient(const char* op, const Tensor& d, const Tensor& labels,
     return cast(fused_gradient(op, widened(d), dense ? widened(labels) : labels, softmax, dense),
                 d.dtype());
   const auto& [exps, scale] = softmax;
-  const Rows size = rows_of(exps);
-  Tensor dx = make_result(common_device(op, {&d, &exps}, {}), d.dtype(), exps.shape());
-  visit_real(d.dtype(), [&]<class T>(T t) {
-    kernel_of(t).cross_entropy_gradient(read<T>(d), read<T>(exps), read<T>(scale),
-                                        dense ? read<T>(labels) : nullptr, size.rows, size.classes,
-                                        write<T>(dx));
-    if (!dense)
-      for (std::int64_t row = 0; row < size.rows; ++row)
-        write<T>(dx)[row * size.classes + label_at(labels, row)] -= read<T>(d)[row];
-  });
+  const Device device = common_device(op, {&d, &exps}, {});
+  Tensor dx = make_result(device, d.dtype(), exps.shape());
+  launch(
+      op, device, writes(dx), reads(d, labels, exps, scale),
+      [dense, size = rows_of(exps)](Tensor& to, const Tensor& from, const Tensor& targets,
+                                    const Tensor& parts, const Tensor& factor) {
+        visit_real(from.dtype(), [&]<class T>(T t) {
+          kernel_of(t).cross_entropy_gradient(read<T>(from), read<T>(parts), read<T>(factor),
+                                              dense ? read<T>(targets) : nullptr, size.rows,
+                                              size.classes, write<T>(to));
+          if (!dense)
+            for (std::int64_t row = 0; row < size.rows; ++row)
+              write<T>(to)[row * size.classes + label_at(targets, row)] -= read<T>(from)[row];
+        });
+      },
+      [size = rows_of(exps)](Tensor& to, const Tensor& from, const Tensor& targets,
+                             const Tensor& parts, const Tensor& factor) {
+        cuda::losses_gradient(to.dtype(), targets.dtype(), from.raw_data(), targets.raw_data(),
+                              parts.raw_data(), factor.raw_data(), write<void>(to), size.rows,
+                              size.classes, to.device());
+      });
   return dx;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/strided_copy.h"
 
+#include "ops/cuda/kernels.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -97,6 +99,12 @@ void StridedCopy::run(std::size_t element_size, const void* from, void* to) cons
     default:
       return as(std::uint64_t{});
   }
+}
+
+void run_strided(const StridedCopy& copy, std::size_t element_size, const void* from, void* to,
+                 Device device) {
+  if (device.is_host()) return copy.run(element_size, from, to);
+  if constexpr (cuda::kBuilt) cuda::copy_strided(copy, element_size, from, to, device);
 }
 
 }  // namespace lockstep

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <lockstep/base/shape.h>
+#include <lockstep/device/device.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "ops/functor.h"
 
 namespace lockstep {
 
@@ -17,16 +20,29 @@ class StridedCopy {
   // Pointers to the box's first elements.
   void run(std::size_t element_size, const void* from, void* to) const;
 
+  // The merged axes, for kernels of other devices.
+  struct Axis {
+    std::int64_t extent, from, to;
+  };
+  LOCKSTEP_HD int rank() const { return rank_; }
+  LOCKSTEP_HD const Axis& axis(int i) const { return axes_[i]; }
+  std::int64_t num_elements() const {
+    std::int64_t count = 1;
+    for (int i = 0; i < rank_; ++i) count *= axes_[i].extent;
+    return count;
+  }
+
  private:
   template <class T>
   void run_as(const T* from, T* to) const;
 
-  struct Axis {
-    std::int64_t extent, from, to;
-  };
   int rank_ = 0;
   Axis axes_[Shape::kMaxRank];
 };
+
+// Runs the copy in memory of `device`: at once on the host, in the compute stream of a GPU.
+void run_strided(const StridedCopy& copy, std::size_t element_size, const void* from, void* to,
+                 Device device);
 
 // Elements between neighbours along each axis of a row-major tensor.
 struct Strides {

@@ -10,12 +10,12 @@ namespace {
 struct Neg : OnSigned {
   static constexpr Keeps kKeeps = kNothing;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     if constexpr (std::is_integral_v<T>) return static_cast<T>(Wrapped<T>(0) - Wrapped<T>(x));
     return -x;
   }
   template <class V>
-  static auto derivative(const V&) {
+  LOCKSTEP_HD static auto derivative(const V&) {
     return Number<V>(-1);
   }
   template <class E>
@@ -26,7 +26,7 @@ struct Neg : OnSigned {
 
 struct Sign : OnSigned {
   template <class T>
-  static T forward(T x) {  // NaN stays NaN
+  LOCKSTEP_HD static T forward(T x) {  // NaN stays NaN
     return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
   }
   template <class E>
@@ -38,12 +38,12 @@ struct Sign : OnSigned {
 struct Abs : OnSigned {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     if constexpr (std::is_floating_point_v<T>) return math::abs(x);
     return x < T(0) ? static_cast<T>(Wrapped<T>(0) - Wrapped<T>(x)) : x;
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     if constexpr (std::is_arithmetic_v<V>)
       return Sign::forward(x);
     else
@@ -58,11 +58,11 @@ struct Abs : OnSigned {
 struct Sqrt : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::sqrt(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return Number<V>(0.5) / y;
   }
   template <class E>
@@ -74,11 +74,11 @@ struct Sqrt : OnFloats {
 struct Rsqrt : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return T(1) / math::sqrt(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return Number<V>(-0.5) * y * y * y;
   }
   template <class E>
@@ -90,11 +90,11 @@ struct Rsqrt : OnFloats {
 struct Exp : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::exp(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return y;
   }
   template <class E>
@@ -106,11 +106,11 @@ struct Exp : OnFloats {
 struct Expm1 : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::expm1(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return y + Number<V>(1);
   }
   template <class E>
@@ -122,11 +122,11 @@ struct Expm1 : OnFloats {
 struct Log : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::log(x);
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     return Number<V>(1) / x;
   }
   template <class E>
@@ -138,11 +138,11 @@ struct Log : OnFloats {
 struct Log1p : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::log1p(x);
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     return Number<V>(1) / (x + Number<V>(1));
   }
   template <class E>
@@ -154,11 +154,11 @@ struct Log1p : OnFloats {
 struct Tanh : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::tanh(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return Number<V>(1) - y * y;
   }
   template <class E>
@@ -170,11 +170,11 @@ struct Tanh : OnFloats {
 struct Sigmoid : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::sigmoid(x);
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return y * (Number<V>(1) - y);
   }
   template <class E>
@@ -186,11 +186,11 @@ struct Sigmoid : OnFloats {
 struct Erf : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::erf(x);
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     using math::exp;  // 2 / sqrt(pi) exp(-x^2)
     return Number<V>(1.12837916709551257390) * exp(-(x * x));
   }
@@ -204,11 +204,11 @@ struct Erf : OnFloats {
 struct Gelu : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return x * math::normal(x).cdf;
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
     if constexpr (std::is_arithmetic_v<V>) {
       const math::Normal<V> at = math::normal(x);
@@ -227,11 +227,11 @@ struct Gelu : OnFloats {
 struct Relu : OnSigned {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return x < T(0) ? T(0) : x;
   }  // NaN stays NaN
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     if constexpr (std::is_arithmetic_v<V>)
       return y > V(0) ? V(1) : V(0);
     else
@@ -246,11 +246,11 @@ struct Relu : OnSigned {
 struct Square : OnNumbers {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return static_cast<T>(Wrapped<T>(x) * Wrapped<T>(x));
   }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     return Number<V>(2) * x;
   }
   template <class E>
@@ -262,11 +262,11 @@ struct Square : OnNumbers {
 struct Reciprocal : OnFloats {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return T(1) / x;
   }
   template <class V>
-  static V derivative(const V& y) {
+  LOCKSTEP_HD static V derivative(const V& y) {
     return -(y * y);
   }
   template <class E>
@@ -277,7 +277,7 @@ struct Reciprocal : OnFloats {
 
 struct Floor : OnFloats {
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::floor(x);
   }
   template <class E>
@@ -288,7 +288,7 @@ struct Floor : OnFloats {
 
 struct Ceil : OnFloats {
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::ceil(x);
   }
   template <class E>
@@ -299,7 +299,7 @@ struct Ceil : OnFloats {
 
 struct Round : OnFloats {
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::round(x);
   }
   template <class E>
@@ -312,12 +312,12 @@ struct Round : OnFloats {
 struct Sin : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::sin(x);
   }
   static float far(float x) { return static_cast<float>(__builtin_sin(static_cast<double>(x))); }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     using math::cos;
     return cos(x);
   }
@@ -330,12 +330,12 @@ struct Sin : OnFloats {
 struct Cos : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
-  static T forward(T x) {
+  LOCKSTEP_HD static T forward(T x) {
     return math::cos(x);
   }
   static float far(float x) { return static_cast<float>(__builtin_cos(static_cast<double>(x))); }
   template <class V>
-  static V derivative(const V& x) {
+  LOCKSTEP_HD static V derivative(const V& x) {
     using math::sin;
     return -sin(x);
   }

@@ -142,15 +142,15 @@ std::size_t component_of(const ReplicaContext* replica) {
 std::vector<Tensor> all_components(Variable::State& state, SourceLocation at) {
   std::vector<std::byte> bytes;
   for (const auto& component : state.components) {
-    const Tensor value = on_host(state, component.value);
-    const auto* data = static_cast<const std::byte*>(value.raw_data());
-    bytes.insert(bytes.end(), data, data + value.bytes());
+    const Tensor here = component.value.to_host();
+    const auto* data = static_cast<const std::byte*>(here.raw_data());
+    bytes.insert(bytes.end(), data, data + here.bytes());
   }
   std::vector<Tensor> all;
   const std::size_t each = bytes.size() / state.components.size();
   for (const auto& part : state.group->workers().all_gather(state.name, std::move(bytes), at))
     for (std::size_t i = 0; i < state.components.size(); ++i) {
-      Buffer buffer = Buffer::allocate(current_device(), each);
+      Buffer buffer = Buffer::allocate(current_host_device(), each);
       if (each) std::memcpy(buffer.data(), part.data() + i * each, each);
       all.emplace_back(std::move(buffer), state.dtype, state.shape);
     }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "device/accelerator.h"
 #include "device/xla/trace.h"
 #include "tensor/convert.h"
 #include "tensor/visit_dtype.h"
@@ -21,6 +22,16 @@ std::uint64_t steps_between(std::int64_t begin, std::int64_t end, std::int64_t s
       step > 0 ? unsigned_of(end) - unsigned_of(begin) : unsigned_of(begin) - unsigned_of(end);
   const std::uint64_t stride = step > 0 ? unsigned_of(step) : 0 - unsigned_of(step);
   return (distance - 1) / stride + 1;
+}
+
+// Where a tensor lies that is made from nothing: for a TPU with the host, from which ops carry it.
+Device home() {
+  return current_device().kind == DeviceKind::xla ? current_host_device() : current_device();
+}
+
+Tensor full_on_host(const Shape& shape, double value, DType dtype) {
+  const DeviceScope host(current_host_device());
+  return full(shape, value, dtype);
 }
 
 // A constant of the step that is being traced.
@@ -46,8 +57,8 @@ Buffer copied(const Tensor& x, Device device, SourceLocation at) {
   Buffer buffer = Buffer::allocate(device, x.bytes());
   if (from_tpu)
     xla::download(x.buffer(), buffer.data(), x.bytes(), "copy_to", at);
-  else if (x.bytes())
-    std::memcpy(buffer.data(), x.raw_data(), x.bytes());
+  else
+    copy_bytes(device, buffer.data(), x.device(), x.raw_data(), x.bytes());
   return buffer;
 }
 
@@ -57,10 +68,13 @@ Tensor full(const Shape& shape, double value, DType dtype) {
   xla::Trace* const trace = xla::current_trace();
   if (trace && current_device().kind == DeviceKind::xla)
     return traced_full(*trace, shape, value, dtype);
+  const Device device = home();
   const auto count = static_cast<std::size_t>(shape.num_elements());
-  Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
-  if (value == 0 && !std::signbit(value) && count)
-    std::memset(buffer.data(), 0, count * size_of(dtype));
+  const bool zero = value == 0 && !std::signbit(value);
+  if (!zero && !device.is_host()) return copy_to(full_on_host(shape, value, dtype), device);
+  Buffer buffer = Buffer::allocate(device, count * size_of(dtype));
+  if (zero)
+    zero_bytes(device, buffer.data(), buffer.bytes());
   else
     visit_dtype(dtype, [&]<class T>(T) {
       std::fill_n(static_cast<T*>(buffer.data()), count, detail::converted<T>(value));
@@ -95,8 +109,9 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
           " elements, more than a tensor can hold");
   const auto count = static_cast<std::int64_t>(steps);
   const Shape shape({count}, at, "range");  // refuses what no process can address
+  const Device device = home();
   Buffer buffer =
-      Buffer::allocate(current_device(), static_cast<std::size_t>(count) * size_of(dtype));
+      Buffer::allocate(current_host_device(), static_cast<std::size_t>(count) * size_of(dtype));
   visit_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t value = begin + i * step;
@@ -106,7 +121,8 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
         static_cast<T*>(buffer.data())[i] = detail::converted<T>(static_cast<double>(value));
     }
   });
-  return Tensor(std::move(buffer), dtype, shape);
+  const Tensor values(std::move(buffer), dtype, shape);
+  return device.is_host() ? values : copy_to(values, device);
 }
 
 }  // namespace lockstep

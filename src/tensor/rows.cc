@@ -19,9 +19,10 @@ std::size_t row_bytes(const Tensor& x) {
 }
 
 Tensor on_host(const Tensor& like, const Shape& shape) {
-  return Tensor(Buffer::allocate(current_device(), static_cast<std::size_t>(shape.num_elements()) *
-                                                       size_of(like.dtype())),
-                like.dtype(), shape);
+  return Tensor(
+      Buffer::allocate(current_host_device(),
+                       static_cast<std::size_t>(shape.num_elements()) * size_of(like.dtype())),
+      like.dtype(), shape);
 }
 
 std::byte* writable(const Tensor& fresh) { return static_cast<std::byte*>(fresh.buffer().data()); }

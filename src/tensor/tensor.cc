@@ -7,6 +7,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "device/accelerator.h"
 #include "device/xla/trace.h"
 #include "tensor/convert.h"
 #include "tensor/node.h"
@@ -45,8 +46,12 @@ void Tensor::fill_from(DType dtype, const Shape& shape, const void* data, std::s
                        SourceLocation at) {
   require(static_cast<std::size_t>(shape.num_elements()) == count, at, "Tensor", "shape ", shape,
           " needs ", shape.num_elements(), " values, got ", count);
-  Buffer buffer = Buffer::allocate(current_device(), count * size_of(dtype));
-  if (count) std::memcpy(buffer.data(), data, count * size_of(dtype));
+  const std::size_t bytes = count * size_of(dtype);
+  Buffer buffer = Buffer::allocate(current_device(), bytes);
+  if (!buffer.device().is_host())
+    copy_bytes(buffer.device(), buffer.data(), Device{}, data, bytes);
+  else if (count)
+    std::memcpy(buffer.data(), data, bytes);
   *this = Tensor(std::move(buffer), dtype, shape);
 }
 
@@ -84,6 +89,11 @@ Tensor Tensor::with_identity(std::uint64_t key, bool trainable) const {
                                         .shape = from.shape,
                                         .buffer = from.buffer};
   return result;
+}
+
+Tensor Tensor::to_host(SourceLocation at) const {
+  return node("Tensor::to_host", at).buffer.device().is_host() ? *this
+                                                               : copy_to(*this, Device{}, at);
 }
 
 const void* Tensor::host_data(DType expected, SourceLocation at) const {

@@ -11,7 +11,12 @@
 
 namespace lockstep {
 
-enum class DeviceKind : std::uint8_t { cpu, cuda, xla };
+enum class DeviceKind : std::uint8_t {
+  cpu,
+  cuda,
+  xla,
+  fake  // in tests: accelerators made of host memory, whose streams run late and in odd orders
+};
 
 // The name of a place where tensors live and ops run: a value. "CPU:i" are logical CPUs: any number
 // of them may be used on any machine; they share the host's memory but have a buffer pool each.
@@ -19,7 +24,7 @@ struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
 
-  std::string to_string() const;  // "CPU:0", "GPU:1", "TPU:0"
+  std::string to_string() const;  // "CPU:0", "GPU:1", "TPU:0", "FAKE:0"
   bool is_host() const { return kind == DeviceKind::cpu; }
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -36,6 +41,8 @@ LOCKSTEP_EXPORT std::vector<Device> list_devices(DeviceKind kind);
 // The device on which the calling thread's factories place tensors: the innermost DeviceScope's,
 // else CPU:0.
 LOCKSTEP_EXPORT Device current_device() noexcept;
+// The same if it is a CPU, else CPU:0: where the host side of an accelerator's work is done.
+LOCKSTEP_EXPORT Device current_host_device() noexcept;
 
 // Sets current_device() for the calling thread while it lives.
 class [[nodiscard]] LOCKSTEP_EXPORT DeviceScope {

@@ -21,7 +21,8 @@ LOCKSTEP_EXPORT Tensor range(std::int64_t begin, std::int64_t end, std::int64_t 
                              DType dtype = DType::i64,
                              SourceLocation at = SourceLocation::current());
 
-// A copy of x in memory of its own on `device`.
+// A copy of x in memory of its own on `device`. From an accelerator to the host it waits until x has
+// been computed; the other ways it only puts the copy into the devices' streams.
 LOCKSTEP_EXPORT Tensor copy_to(const Tensor& x, Device device,
                                SourceLocation at = SourceLocation::current());
 
@@ -29,7 +30,7 @@ LOCKSTEP_EXPORT Tensor copy_to(const Tensor& x, Device device,
 template <Element T, std::invocable<std::span<T>> Fill>
 Tensor make_tensor(const Shape& shape, Fill&& fill) {
   const auto count = static_cast<std::size_t>(shape.num_elements());
-  Buffer buffer = Buffer::allocate(current_device(), count * sizeof(T));
+  Buffer buffer = Buffer::allocate(current_host_device(), count * sizeof(T));
   fill(std::span<T>(static_cast<T*>(buffer.data()), count));
   return Tensor(std::move(buffer), dtype_of<T>, shape);
 }

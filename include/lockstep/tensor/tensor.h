@@ -82,6 +82,9 @@ class LOCKSTEP_EXPORT Tensor {
   // Read from a trainable variable: tapes record what is computed from it.
   bool trainable(SourceLocation at = SourceLocation::current()) const;
 
+  // The same value in host memory: itself, or from an accelerator a copy, which waits until the value
+  // has been computed there.
+  Tensor to_host(SourceLocation at = SourceLocation::current()) const;
   // The elements of a host tensor. Throws InvalidArgument when T is not the dtype, Unavailable when
   // the tensor is on an accelerator (copy it with to_host first).
   template <Element T>
@@ -89,13 +92,16 @@ class LOCKSTEP_EXPORT Tensor {
     return {static_cast<const T*>(host_data(dtype_of<T>, at)),
             static_cast<std::size_t>(num_elements())};
   }
+  // The same, wherever the tensor is.
   template <Element T>
   std::vector<T> to_vector(SourceLocation at = SourceLocation::current()) const {
-    const auto elements = data<T>(at);
+    const Tensor here = to_host(at);
+    const auto elements = here.data<T>(at);
     return {elements.begin(), elements.end()};
   }
-  // The element of a one-element tensor of any dtype, converted to T as by cast(), integers by way
-  // of i64: they saturate, and NaN becomes 0. Throws InvalidArgument when there is not exactly one.
+  // The element of a one-element tensor of any dtype, wherever it is, converted to T as by cast(),
+  // integers by way of i64: they saturate, and NaN becomes 0. Throws InvalidArgument when there is
+  // not exactly one.
   template <class T>
     requires std::is_arithmetic_v<T>
   T item(SourceLocation at = SourceLocation::current()) const {

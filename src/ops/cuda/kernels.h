@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/dtype.h>
+#include <lockstep/base/shape.h>
+#include <lockstep/device/device.h>
+#include <lockstep/ops/update.h>
+
+#include <cstdint>
+
+#include "device/cuda/status.h"
+#include "ops/broadcast.h"
+#include "ops/convolution.h"
+#include "ops/elementwise_kernels.h"
+#include "ops/gemm.h"
+#include "ops/pool_kernels.h"
+#include "ops/reduce_cpu.h"
+#include "ops/strided_copy.h"
+
+// The CUDA side of ops: each puts its kernels into the GPU's compute stream and returns. Pointers are
+// to that GPU's memory; callers have checked shapes and dtypes as for the CPU's kernels, which say
+// what each computes. Defined in builds with CUDA only, where alone a tensor can be on a GPU.
+namespace lockstep::cuda {
+
+void unary(UnaryOp op, DType dtype, const void* x, void* y, std::int64_t n, Device device);
+void unary_gradient(UnaryOp op, DType dtype, const void* dy, const void* kept, void* dx,
+                    std::int64_t n, Device device);
+void binary(BinaryOp op, DType dtype, const void* a, const void* b, void* y,
+            const Broadcast<2>& plan, std::int64_t n, Device device);
+void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
+             const Broadcast<2>& plan, std::int64_t n, Device device);
+// Elements of `size` bytes.
+void select(std::size_t size, const void* condition, const void* a, const void* b, void* y,
+            const Broadcast<3>& plan, std::int64_t n, Device device);
+void is_finite(DType dtype, const void* x, bool* y, std::int64_t n, Device device);
+void cast(DType from, DType to, const void* x, void* y, std::int64_t n, Device device);
+void copy_strided(const StridedCopy& copy, std::size_t size, const void* from, void* to,
+                  Device device);
+
+// Rows of `width` elements of `size` bytes; indices are i32 or i64, and one outside the rows gives
+// zeros. n: elements of y.
+void gather(std::size_t size, DType index, const void* x, const void* indices, void* y,
+            std::int64_t rows, std::int64_t width, std::int64_t n, Device device);
+// `count` indices; one outside the rows of y adds nowhere.
+void scatter_add(DType dtype, DType index, const void* indices, const void* updates, void* y,
+                 std::int64_t count, std::int64_t width, std::int64_t n, Device device);
+void one_hot(DType dtype, DType index, const void* indices, void* y, std::int64_t depth,
+             std::int64_t n, Device device);
+
+void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape& shape,
+            const bool (&reduced)[Shape::kMaxRank], std::int64_t divisor, Device device);
+void argmax(DType dtype, const void* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
+            std::int64_t inner, Device device);
+// dz = dy where y > 0; y and dz null: dy itself. bias = the sums of the columns.
+void bias_gradient(DType dtype, const void* dy, const void* y, void* dz, void* bias,
+                   std::int64_t rows, std::int64_t channels, Device device);
+// *total += the sum of squares; *y = sqrt(*x); *all = false where an element is not finite.
+void add_square_sum(DType dtype, const void* x, double* total, std::int64_t n, Device device);
+void square_root(const double* x, float* y, Device device);
+void clear_unless_finite(DType dtype, const void* x, bool* all, std::int64_t n, Device device);
+
+// f32 or f64. [outer, n, inner] with `rows` = outer * inner; the logarithm of softmax where `log`.
+void softmax(bool log, DType dtype, const void* x, void* y, std::int64_t rows, std::int64_t n,
+             std::int64_t inner, Device device);
+void softmax_gradient(bool log, DType dtype, const void* dy, const void* y, void* dx,
+                      std::int64_t rows, std::int64_t n, std::int64_t inner, Device device);
+// Cross entropies: labels are classes (i32, i64; one that does not exist gives NaN), or weights of
+// `dtype`. exps and scale may be null.
+void losses(DType dtype, DType labels_dtype, const void* labels, const void* x, void* loss,
+            void* exps, void* scale, std::int64_t rows, std::int64_t n, Device device);
+void losses_gradient(DType dtype, DType labels_dtype, const void* d, const void* labels,
+                     const void* exps, const void* scale, void* dx, std::int64_t rows,
+                     std::int64_t n, Device device);
+
+// Scalars lie in device memory; `scale` may be null.
+void adam(DType dtype, void* weights, void* first, void* second, const void* gradient,
+          const double* rate, const double* number, const double* scale, const AdamOptions& options,
+          std::int64_t n, Device device);
+void sgd(DType dtype, void* weights, void* velocity, const void* gradient, const double* rate,
+         const double* scale, const SgdOptions& options, std::int64_t n, Device device);
+
+// Convolutions of no extent zero, and poolings of f32 or f64 with taps numbered in `tap`, u8 or i32.
+void convolve(const Convolution& conv, DType dtype, const void* x, const void* w, const void* bias,
+              bool relu, void* y, Device device);
+void convolve_input_gradient(const Convolution& conv, DType dtype, const void* dy, const void* w,
+                             void* dx, Device device);
+void convolve_weight_gradient(const Convolution& conv, DType dtype, const void* x, const void* dy,
+                              void* dw, Device device);
+void max_pool(const Pool& pool, DType dtype, DType tap, const void* x, void* y, void* taps,
+              Device device);
+void pool_scatter(const Pool& pool, DType dtype, DType tap, const void* dy, const void* taps,
+                  void* dx, Device device);
+void pool_gather(const Pool& pool, DType dtype, DType tap, const void* x, const void* taps, void* y,
+                 Device device);
+void mean_pool(const Pool& pool, DType dtype, const void* x, void* y, Device device);
+void mean_pool_gradient(const Pool& pool, DType dtype, const void* dy, void* dx, Device device);
+
+// By cublasLt, f32, f64, f16 or bf16, with k above 0; throws Unimplemented for another dtype and
+// Unavailable where the library is missing.
+void compute(const Gemm& gemm, DType dtype, const void* a, const void* b, const void* bias, void* c,
+             Device device);
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/shape.h>
+
+#include <type_traits>
+
+#include "ops/cuda/kernel.cuh"
+
+// Reductions. A block of threads for each result, whose sum is a fixed tree.
+namespace lockstep::cuda {
+
+// Which elements of x belong to a result: those of the reduced axes, from where the kept axes say.
+struct ReduceAxes {
+  struct Axes {
+    int rank = 0;
+    Index extents[Shape::kMaxRank] = {};
+    Index strides[Shape::kMaxRank] = {};
+  };
+  Axes kept, reduced;
+  Index results = 1;  // of the kept axes
+  Index count = 1;    // elements of one result
+};
+
+__device__ inline Index offset_of(const ReduceAxes::Axes& axes, Index i) {
+  Index offset = 0;
+  for (int axis = axes.rank - 1; axis >= 0; --axis) {
+    offset += i % axes.extents[axis] * axes.strides[axis];
+    i /= axes.extents[axis];
+  }
+  return offset;
+}
+
+struct SumOf {
+  template <class T>
+  __device__ static T start(T) {
+    return T(0);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)  // wraps around
+      return static_cast<T>(static_cast<unsigned long long>(a) +
+                            static_cast<unsigned long long>(b));
+    else
+      return a + b;
+  }
+};
+// NaN if one is.
+struct LargestOf {
+  template <class T>
+  __device__ static T start(T first) {
+    return first;
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct LeastOf {
+  template <class T>
+  __device__ static T start(T first) {
+    return first;
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+
+// y[r] = the reduction of result r, divided by `divisor` for floats. axes.count is not zero, but for
+// sums.
+template <class R, class S>
+__global__ void reduce_kernel(const S* x, S* y, ReduceAxes axes, Index divisor) {
+  using C = Compute<S>;
+  const R combine{};
+  for (Index r = blockIdx.x; r < axes.results; r += gridDim.x) {
+    const S* const own = x + offset_of(axes.kept, r);
+    C value = axes.count == 0 ? C(0) : R::start(Storage<S>::load(own[0]));
+    for (Index i = threadIdx.x; i < axes.count; i += blockDim.x)
+      value = combine(value, Storage<S>::load(own[offset_of(axes.reduced, i)]));
+    value = block_combine(value, combine);
+    if constexpr (std::is_floating_point_v<C>) value /= static_cast<C>(divisor);
+    if (threadIdx.x == 0) y[r] = Storage<S>::store(value);
+  }
+}
+
+// y[o, i] = the first j with the largest x[o, j, i]; once a NaN leads, nothing exceeds it.
+template <class S>
+__global__ void argmax_kernel(const S* x, std::int64_t* y, Index n, Index inner, Index results) {
+  for (Index r = first_index(); r < results; r += index_step()) {
+    const S* const own = x + r / inner * n * inner + r % inner;
+    Index best = 0;
+    Compute<S> largest = Storage<S>::load(own[0]);
+    for (Index j = 1; j < n; ++j) {
+      const Compute<S> value = Storage<S>::load(own[j * inner]);
+      if (value > largest || (value != value && largest == largest)) {
+        largest = value;
+        best = j;
+      }
+    }
+    y[r] = best;
+  }
+}
+
+// The gradient of relu(z + bias) and of z + bias: dz = dy where y > 0 (all of it where y is null, and
+// then not written), bias[c] = the sum of column c of dz.
+template <class S>
+__global__ void bias_gradient_kernel(const S* dy, const S* y, S* dz, S* bias, Index rows,
+                                     Index channels) {
+  for (Index c = blockIdx.x; c < channels; c += gridDim.x) {
+    Compute<S> sum(0);
+    for (Index r = threadIdx.x; r < rows; r += blockDim.x) {
+      const Index i = r * channels + c;
+      Compute<S> gradient = Storage<S>::load(dy[i]);
+      if (y) {
+        gradient = Storage<S>::load(y[i]) > Compute<S>(0) ? gradient : Compute<S>(0);
+        dz[i] = Storage<S>::store(gradient);
+      }
+      sum += gradient;
+    }
+    sum = block_combine(sum, SumOf{});
+    if (threadIdx.x == 0) bias[c] = Storage<S>::store(sum);
+  }
+}
+
+// ---- of many elements, in two steps: partial[b] of each block, then all of these by one block
+
+template <class S>
+__global__ void square_sums_kernel(const S* x, double* partial, Index n) {
+  double sum = 0;
+  for (Index i = first_index(); i < n; i += index_step()) {
+    const double value = static_cast<double>(Storage<S>::load(x[i]));
+    sum += value * value;
+  }
+  sum = block_combine(sum, SumOf{});
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+// total += the sum of partial
+template <class T>
+__global__ void add_partials_kernel(const T* partial, T* total, Index n) {
+  T sum(0);
+  for (Index i = threadIdx.x; i < n; i += blockDim.x) sum += partial[i];
+  sum = block_combine(sum, SumOf{});
+  if (threadIdx.x == 0) *total += sum;
+}
+
+// Writes false where an element is not finite: whichever thread does, it writes the same.
+template <class S>
+__global__ void all_finite_kernel(const S* x, bool* all, Index n) {
+  for (Index i = first_index(); i < n; i += index_step()) {
+    const Compute<S> value = Storage<S>::load(x[i]);
+    if (!(value - value == Compute<S>(0))) *all = false;
+  }
+}
+
+template <class T>
+__global__ void square_root_kernel(const double* x, T* y) {
+  if (threadIdx.x == 0) *y = static_cast<T>(::sqrt(*x));
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/autodiff/tape.h>
+#include <lockstep/ops.h>
+#include <lockstep/tensor/factory.h>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "support/values.h"
+
+namespace lockstep::testing {
+
+// Ops with inputs that all of them take, to compare what devices make of them.
+
+// An op of floating tensors x [4, 6], y [4, 6], row [6], of labels [4], and of a condition [4, 6].
+struct OpInputs {
+  Tensor x, y, row, labels, condition;
+  static OpInputs on_host(DType dtype) {
+    Noise noise(7);
+    const Tensor x = noise.tensor<float>({4, 6});
+    return {cast(x, dtype), cast(noise.tensor<float>({4, 6}) + 2, dtype),
+            cast(noise.tensor<float>({6}), dtype),
+            Tensor({4}, {std::int64_t{3}, std::int64_t{0}, std::int64_t{5}, std::int64_t{3}}),
+            greater(x, 0)};
+  }
+  OpInputs on(Device device) const {
+    return {copy_to(x, device), copy_to(y, device), copy_to(row, device), copy_to(labels, device),
+            copy_to(condition, device)};
+  }
+};
+
+struct OpCase {
+  const char* name;
+  std::function<Tensor(const OpInputs&)> op;
+
+  // The op's value, and where it has one the gradient of its square for x.
+  std::vector<Tensor> value_and_gradient(const OpInputs& in) const {
+    GradientTape tape;
+    tape.watch(in.x);
+    const Tensor value = op(in);
+    if (!is_floating(value.dtype())) return {value};
+    const Tensor loss = sum(value * value);
+    const Tensor gradient = tape.gradient(loss, std::span(&in.x, 1))[0];
+    return gradient.defined() ? std::vector{value, gradient} : std::vector{value};
+  }
+};
+
+inline Tensor images_of(const OpInputs& in) { return reshape(in.x, {1, 4, 3, 2}); }
+
+inline std::vector<OpCase> op_cases() {
+#define LOCKSTEP_CASE(expression)                                        \
+  OpCase {                                                               \
+    #expression, [](const OpInputs& in) -> Tensor { return expression; } \
+  }
+  return {
+      LOCKSTEP_CASE(exp(in.x)),
+      LOCKSTEP_CASE(relu(in.x)),
+      LOCKSTEP_CASE(gelu(in.x)),
+      LOCKSTEP_CASE(sqrt(in.y)),
+      LOCKSTEP_CASE(in.x + in.y),
+      LOCKSTEP_CASE(in.x * in.row),
+      LOCKSTEP_CASE(3 - in.x / 2),
+      LOCKSTEP_CASE(pow(in.y, 1.5)),
+      LOCKSTEP_CASE(maximum(in.x, in.row)),
+      LOCKSTEP_CASE(clamp(in.x, -0.5, 0.5)),
+      LOCKSTEP_CASE(cast(less(in.x, in.row), DType::f32)),
+      LOCKSTEP_CASE(cast(logical_and(in.condition, less(in.x, 0.5)), DType::f32)),
+      LOCKSTEP_CASE(cast(is_finite(in.x), DType::f32)),
+      LOCKSTEP_CASE(select(in.condition, in.x, in.row)),
+      LOCKSTEP_CASE(cast(in.x, DType::f64)),
+      LOCKSTEP_CASE(cast(in.x * 10, DType::i32)),
+      LOCKSTEP_CASE(sum(in.x, {.axes = {0}})),
+      LOCKSTEP_CASE(mean(in.x)),
+      LOCKSTEP_CASE(max(in.x, {.axes = {1}, .keep_dims = true})),
+      LOCKSTEP_CASE(cast(any(in.condition, {.axes = {0}}), DType::f32)),
+      LOCKSTEP_CASE(argmax(in.x, 1)),
+      LOCKSTEP_CASE(matmul(in.x, in.y, {.transpose_b = true})),
+      LOCKSTEP_CASE(
+          dense(in.x, matmul(in.x, in.y, {.transpose_a = true}), in.row, Activation::relu)),
+      LOCKSTEP_CASE(softmax(in.x)),
+      LOCKSTEP_CASE(log_softmax(in.x, 0)),
+      LOCKSTEP_CASE(sparse_softmax_cross_entropy(in.labels, in.x)),
+      LOCKSTEP_CASE(softmax_cross_entropy(softmax(in.y), in.x)),
+      LOCKSTEP_CASE(gather(in.row, in.labels)),
+      LOCKSTEP_CASE(one_hot(in.labels, 6)),
+      LOCKSTEP_CASE(concat({in.x, in.y}, 1)),
+      LOCKSTEP_CASE(slice(in.x, {1, 2}, {2, 3})),
+      LOCKSTEP_CASE(pad(in.x, {1, 0}, {0, 2})),
+      LOCKSTEP_CASE(split(in.x, 2, 1)[1]),
+      LOCKSTEP_CASE(transpose(in.x)),
+      LOCKSTEP_CASE(broadcast_to(in.row, {4, 6})),
+      LOCKSTEP_CASE(
+          conv2d(images_of(in), reshape(slice(in.y, {0, 0}, {4, 4}), {2, 2, 2, 2}), Tensor())),
+      LOCKSTEP_CASE(max_pool2d(images_of(in), {.window = 2, .strides = 1})),
+      LOCKSTEP_CASE(avg_pool2d(images_of(in), {.window = 2, .strides = 1})),
+      LOCKSTEP_CASE(global_norm(std::vector{in.x, in.row})),
+      LOCKSTEP_CASE(cast(is_finite_all(std::vector{in.x, in.row}), DType::f32)),
+  };
+#undef LOCKSTEP_CASE
+}
+
+}  // namespace lockstep::testing
