@@ -184,6 +184,7 @@ Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at
 Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) const {
   require_outside_replicas(*implementation_, "Strategy::gather", at);
   std::vector<Tensor> parts;
+  parts.reserve(value.size());
   for (const Tensor& part : value) parts.push_back(on_host(part));
   require(parts.size() == num_local_replicas(), at, "Strategy::gather",
           "expected one value for each of ", num_local_replicas(), " local replicas, got ",

@@ -52,6 +52,7 @@ class TracedReduction final : public GradientReduction {
       if (gradients_[i].defined()) by_dtype[gradients_[i].dtype()].push_back(i);
     for (const auto& [dtype, indices] : by_dtype) {
       std::vector<Tensor> values;
+      values.reserve(indices.size());
       for (const std::size_t i : indices) values.push_back(gradients_[i]);
       const auto sums = traced::all_reduce(values, num_replicas_, ReduceOp::sum);
       for (std::size_t k = 0; k < indices.size(); ++k) gradients_[indices[k]] = sums[k];

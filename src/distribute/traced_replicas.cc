@@ -118,6 +118,7 @@ void TracedReplicas::fail(std::optional<int> replica, Traces& traces) {
 Tensor TracedReplicas::reduce(ReduceOp op, std::span<const Tensor> components, SourceLocation) {
   const RecorderScope suspended(nullptr);
   std::vector<Tensor> on_host;
+  on_host.reserve(components.size());
   for (const Tensor& component : components)
     on_host.push_back(component.device().is_host() ? component : copy_to(component, Device{}));
   const Tensor sum = sum_components(on_host);

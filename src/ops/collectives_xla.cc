@@ -21,6 +21,7 @@ std::vector<Node> after_others(std::vector<Node> operands) {
   if (!last) return operands;
   operands.push_back(*last);
   std::vector<hlo::Type> types;
+  types.reserve(operands.size());
   for (const Node& operand : operands) types.push_back(operand.type);
   operands = xla::current_trace()->emit("stablehlo.optimization_barrier", operands, "", types);
   operands.pop_back();
@@ -41,6 +42,8 @@ std::vector<Node> collective(std::string_view instruction, std::vector<Node> ope
 std::vector<Tensor> all_reduce(std::span<const Tensor> values, int replicas, ReduceOp op) {
   std::vector<Node> operands;
   std::vector<hlo::Type> types;
+  operands.reserve(values.size());
+  types.reserve(values.size());
   for (const Tensor& value : values) {
     // A mean of 16-bit floats is taken in f32.
     operands.push_back((op == ReduceOp::mean ? hlo::wide_operand("all_reduce", value)
@@ -51,6 +54,7 @@ std::vector<Tensor> all_reduce(std::span<const Tensor> values, int replicas, Red
   const auto sums = collective("stablehlo.all_reduce", std::move(operands), all_replicas(replicas),
                                types, hlo::reducer("add", types[0].element));
   std::vector<Tensor> results;
+  results.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Expr sum(sums[i]);
     results.push_back(hlo::tensor(op == ReduceOp::mean ? sum / replicas : sum, values[i].dtype()));

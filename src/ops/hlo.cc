@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "tensor/visit_dtype.h"
@@ -194,6 +195,7 @@ Expr broadcast_along(const Expr& x, const Shape& shape, std::span<const std::int
 Expr broadcast(const Expr& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   std::vector<std::int64_t> axes;
+  axes.reserve(Shape::kMaxRank);
   const int added = shape.rank() - x.shape().rank();
   for (int axis = 0; axis < x.shape().rank(); ++axis) axes.push_back(axis + added);
   return broadcast_along(x, shape, axes);
@@ -216,6 +218,7 @@ Expr reverse(const Expr& x, std::span<const std::int64_t> axes) {
 
 Expr concat(std::span<const Expr> parts, int axis) {
   std::vector<Node> operands;
+  operands.reserve(parts.size());
   std::int64_t total = 0;
   for (const Expr& part : parts) {
     operands.push_back(part.node());
@@ -228,6 +231,7 @@ Expr concat(std::span<const Expr> parts, int axis) {
 Expr slice(const Expr& x, std::span<const std::int64_t> begin,
            std::span<const std::int64_t> extents, std::span<const std::int64_t> strides) {
   std::vector<std::int64_t> limit;
+  limit.reserve(begin.size());
   for (std::size_t i = 0; i < begin.size(); ++i)
     limit.push_back(extents[i] == 0 ? begin[i] : begin[i] + (extents[i] - 1) * strides[i] + 1);
   return emit("slice", x, {x.element(), Shape(extents)},
@@ -316,8 +320,8 @@ std::string reducer(std::string_view instruction, Element element) {
 }
 
 std::vector<std::int64_t> axes_up_to(int count) {
-  std::vector<std::int64_t> axes;
-  for (int axis = 0; axis < count; ++axis) axes.push_back(axis);
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(count));
+  std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
 

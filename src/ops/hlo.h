@@ -22,7 +22,7 @@ using xla::Type;
 
 class Expr {
  public:
-  explicit Expr(xla::Node node) : node_(std::move(node)) {}
+  explicit Expr(const xla::Node& node) : node_(node) {}
 
   const xla::Node& node() const { return node_; }
   const Type& type() const { return node_.type; }

@@ -43,6 +43,7 @@ Words philox(const PhiloxStream& from, std::int64_t words) {
 // The elements of several lists by turns, cut to a shape.
 Expr interleaved(std::span<const Expr> lists, const Shape& shape) {
   std::vector<Expr> columns;
+  columns.reserve(lists.size());
   const std::int64_t rows = lists[0].shape()[0];
   const auto count = static_cast<std::int64_t>(lists.size());
   for (const Expr& list : lists) columns.push_back(hlo::reshape(list, {rows, 1}));

@@ -31,6 +31,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 
 Tensor concat(std::span<const Tensor> parts, int axis) {
   std::vector<Expr> operands;
+  operands.reserve(parts.size());
   for (const Tensor& part : parts) operands.push_back(hlo::operand("concat", part));
   return hlo::tensor(hlo::concat(operands, axis), parts[0].dtype());
 }

@@ -53,6 +53,7 @@ void check_distinct(const char* op, std::span<const Variable> variables, SourceL
 void write_unless(const Tensor& skip, std::span<const Variable> variables,
                   const std::function<void()>& write) {
   std::vector<Tensor> before;
+  before.reserve(variables.size());
   for (const Variable& variable : variables) before.push_back(variable.read());
   write();
   for (std::size_t i = 0; i < variables.size(); ++i)

@@ -149,6 +149,7 @@ Programs::Program& Programs::compiled(Traces traces, const Outputs& outputs,
   static telemetry::Counter& total = telemetry::counter("lockstep_xla_compilations_total");
   total.add();
   program.literals_of.clear();
+  program.literals_of.reserve(arguments.size());
   for (const Trace::Argument& argument : arguments)
     program.literals_of.push_back(
         {.type = argument.type, .value = {}, .host = {}, .literal = argument.literal});
@@ -159,6 +160,7 @@ Programs::Program& Programs::compiled(Traces traces, const Outputs& outputs,
 
 void Programs::execute(Traces traces) {
   std::vector<Outputs> outputs;
+  outputs.reserve(traces.size());
   for (const auto& trace : traces) outputs.push_back(trace->outputs());
   check_alike(traces, outputs);
   if (outputs[0].empty()) {  // nothing that anybody could see

@@ -175,6 +175,7 @@ std::vector<Node> Trace::emit(std::string_view op, std::span<const Node> operand
   append_types(body_, operands);
   body_ += " -> ";
   std::vector<Node> results;
+  results.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i)
     results.push_back({.id = id, .result = several ? static_cast<int>(i) : -1, .type = types[i]});
   append_types(body_, results);
