@@ -95,7 +95,7 @@ class LOCKSTEP_EXPORT Tensor {
   // The same, wherever the tensor is.
   template <Element T>
   std::vector<T> to_vector(SourceLocation at = SourceLocation::current()) const {
-    const Tensor here = to_host(at);
+    const Tensor here = defined() ? to_host(at) : *this;
     const auto elements = here.data<T>(at);
     return {elements.begin(), elements.end()};
   }
