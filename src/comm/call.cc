@@ -88,17 +88,22 @@ std::string CollectiveKey::to_string() const {
 }
 
 CallName::CallName(std::string_view name) : length_(static_cast<std::uint32_t>(name.size())) {
-  std::copy_n(name.data(), std::min(name.size(), text_.size()), text_.data());
-  if (name.size() <= text_.size()) return;
+  if (name.size() <= text_.size()) {
+    std::copy_n(name.data(), name.size(), text_.data());
+    return;
+  }
+  std::copy_n(name.data(), kHead, text_.data());
+  const std::size_t tail = text_.size() - kHead;
+  std::copy_n(name.data() + name.size() - tail, tail, text_.data() + kHead);
   hash_ = 2166136261u;  // FNV-1a
   for (const char c : name) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 16777619u;
 }
 
 std::string CallName::to_string() const {
   if (length_ == 0) return {};
-  const bool cut = length_ > text_.size();
-  return '"' + std::string(text_.data(), std::min<std::size_t>(length_, text_.size())) +
-         (cut ? "...\"" : "\"");
+  const std::string_view text(text_.data(), std::min<std::size_t>(length_, text_.size()));
+  if (length_ <= text_.size()) return '"' + std::string(text) + '"';
+  return '"' + std::string(text.substr(0, kHead)) + "..." + std::string(text.substr(kHead)) + '"';
 }
 
 std::string CollectiveCall::key() const { return print_key(channel, sequence, name.to_string()); }

@@ -21,8 +21,8 @@ enum class CollectiveKind : std::uint8_t {
 
 std::string_view name_of(CollectiveKind kind);
 
-// A name kept by value without allocation: its first bytes, and a hash of the whole if it is
-// longer.
+// A name kept by value without allocation: of a long one its first and last bytes, and a hash of the
+// whole.
 class CallName {
  public:
   CallName() = default;
@@ -31,6 +31,7 @@ class CallName {
   friend bool operator==(const CallName&, const CallName&) = default;
 
  private:
+  static constexpr std::size_t kHead = 20;  // bytes of a long name's beginning
   std::array<char, 56> text_{};
   std::uint32_t length_ = 0;
   std::uint32_t hash_ = 0;

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "distribute/collective_name.h"
-
 namespace lockstep {
 namespace {
 
@@ -49,7 +47,7 @@ CollectiveKey CommunicatorWorkers::next_key(std::string_view name, SourceLocatio
 }
 
 void CommunicatorWorkers::barrier(std::string_view name, SourceLocation at) {
-  communicator_.barrier(next_key(with_place(std::string(name), at), at)).wait();
+  communicator_.barrier(next_key(name, at)).wait();
 }
 
 std::vector<std::byte> CommunicatorWorkers::broadcast(std::string_view name,
@@ -58,11 +56,10 @@ std::vector<std::byte> CommunicatorWorkers::broadcast(std::string_view name,
   require(root >= 0 && root < size(), SourceLocation{}, "WorkerGroup::broadcast",
           "expected a root below ", size(), ", got ", root);
   Header header = header_of(bytes);
-  const std::string label = with_place(std::string(name), at);
-  communicator_.broadcast(next_key(label, at), root, as_elements(&header, sizeof(Header))).wait();
+  communicator_.broadcast(next_key(name, at), root, as_elements(&header, sizeof(Header))).wait();
   if (fits(header.size)) return inlined_in(header);
   bytes.resize(static_cast<std::size_t>(header.size));
-  communicator_.broadcast(next_key(label, at), root, as_elements(bytes.data(), header.size)).wait();
+  communicator_.broadcast(next_key(name, at), root, as_elements(bytes.data(), header.size)).wait();
   return bytes;
 }
 
@@ -70,11 +67,10 @@ std::vector<std::vector<std::byte>> CommunicatorWorkers::all_gather(std::string_
                                                                     std::vector<std::byte> bytes,
                                                                     SourceLocation at) {
   Header own = header_of(bytes);
-  const std::string label = with_place(std::string(name), at);
   std::vector<Header> headers(static_cast<std::size_t>(size()));
   communicator_
       .all_gather(
-          next_key(label, at), as_elements(&own, sizeof(Header)),
+          next_key(name, at), as_elements(&own, sizeof(Header)),
           as_elements(headers.data(), static_cast<std::int64_t>(headers.size() * sizeof(Header))))
       .wait();
   std::vector<std::vector<std::byte>> parts;
@@ -90,7 +86,7 @@ std::vector<std::vector<std::byte>> CommunicatorWorkers::all_gather(std::string_
   }
   std::vector<std::byte> all(static_cast<std::size_t>(total));
   communicator_
-      .all_gather(next_key(label, at), as_elements(bytes.data(), own.size),
+      .all_gather(next_key(name, at), as_elements(bytes.data(), own.size),
                   as_elements(all.data(), total), counts)
       .wait();
   for (auto begin = all.begin(); const std::int64_t count : counts) {
@@ -104,7 +100,7 @@ Tensor CommunicatorWorkers::all_reduce_sum(std::string_view name, const Tensor& 
                                            SourceLocation at) {
   Buffer sum = Buffer::allocate(value.device(), value.bytes());
   communicator_
-      .all_reduce(next_key(with_place(with_shape(name, value), at), at), ReduceOp::sum,
+      .all_reduce(next_key(with_shape(name, value), at), ReduceOp::sum,
                   ConstElements{value.raw_data(), value.num_elements(), value.dtype()},
                   Elements{sum.data(), value.num_elements(), value.dtype()})
       .wait();
@@ -116,7 +112,7 @@ Tensor CommunicatorWorkers::broadcast(std::string_view name, const Tensor& value
   Buffer received = Buffer::allocate(value.device(), value.bytes());
   if (value.bytes()) std::memcpy(received.data(), value.raw_data(), value.bytes());
   communicator_
-      .broadcast(next_key(with_place(with_shape(name, value), at), at), 0,
+      .broadcast(next_key(with_shape(name, value), at), 0,
                  Elements{received.data(), value.num_elements(), value.dtype()})
       .wait();
   return Tensor(std::move(received), value.dtype(), value.shape());

@@ -10,7 +10,7 @@
 namespace lockstep {
 
 // The workers as ranks of a communicator. Calls are numbered in the control channel in the order in
-// which they are made; the name that is compared says what is called for, and where in the program.
+// which they are made.
 class CommunicatorWorkers final : public WorkerGroup {
  public:
   // `communicator` is not owned; its ranks are the workers.

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <string>
 #include <utility>
+
+#include "distribute/batch_news.h"
 
 namespace lockstep::detail {
 namespace {
@@ -38,43 +40,6 @@ std::optional<data::Leaves> without_rows(const data::ElementSpec& spec) {
 int num_local(const StrategyInterface& strategy) {
   return static_cast<int>(strategy.local_devices().size());
 }
-
-// What a worker tells the others of its next batch.
-class BatchNews {
- public:
-  static std::vector<std::byte> of(const std::optional<data::Leaves>& batch) {
-    return encode(batch ? (*batch)[0].dim(0) : kEnded, "");
-  }
-  static std::vector<std::byte> of_failure(const std::exception_ptr& failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      return encode(kFailed, error.what());
-    } catch (...) {
-      return encode(kFailed, "something that is no std::exception");
-    }
-  }
-  explicit BatchNews(const std::vector<std::byte>& bytes) {
-    std::memcpy(&rows_, bytes.data(), sizeof rows_);
-    text_.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof rows_,
-                 bytes.size() - sizeof rows_);
-  }
-  bool ended() const { return rows_ == kEnded; }
-  bool failed() const { return rows_ == kFailed; }
-  std::int64_t rows() const { return rows_; }
-  const std::string& text() const { return text_; }
-
- private:
-  static constexpr std::int64_t kEnded = -1, kFailed = -2;
-  static std::vector<std::byte> encode(std::int64_t rows, const std::string& text) {
-    std::vector<std::byte> bytes(sizeof rows + text.size());
-    std::memcpy(bytes.data(), &rows, sizeof rows);
-    if (!text.empty()) std::memcpy(bytes.data() + sizeof rows, text.data(), text.size());
-    return bytes;
-  }
-  std::int64_t rows_ = 0;
-  std::string text_;
-};
 
 }  // namespace
 
@@ -121,20 +86,24 @@ std::optional<data::Leaves> AnyDistributedIterator::next_of_worker(
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::string call = "batch " + std::to_string(steps_++) + " of epoch " +
+  const std::string call = "batch " + std::to_string(steps_) + " of epoch " +
                            std::to_string(batches_.epoch()) + " of distributed dataset " +
                            std::to_string(name_.number);
   const auto all = workers.all_gather(
-      call, failure ? BatchNews::of_failure(failure) : BatchNews::of(own), name_.at);
+      call, failure ? BatchNews::of_failure(failure) : BatchNews::of(own, steps_ == 0), name_.at);
   if (failure) std::rethrow_exception(failure);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const BatchNews news(all[rank]);
     if (news.failed())
-      throw PeerError(message("DistributedIterator::next", "at ", call, " the data of worker rank ",
-                              rank, " failed: ", news.text()),
+      throw PeerError(message("DistributedIterator::next", "at ", call, " the data of worker ",
+                              rank, " (by rank) failed: ", news.text(),
+                              "; end the epoch here or restart from a checkpoint"),
                       name_.at);
-    if (!news.ended()) rows = rows.value_or(0) + news.rows();
+    if (news.ended()) continue;
+    rows = rows.value_or(0) + news.rows();
+    if (steps_ == 0 && !own && !no_rows_) no_rows_ = without_rows(news.spec());
   }
+  ++steps_;
   return own;
 }
 
@@ -168,7 +137,10 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
   std::optional<data::Leaves> own = next_of_worker(all_rows);
   strategy_->count_input_time(Clock::now() - start);
   if (!all_rows) return std::nullopt;
-  if (!own) own = require_no_rows();
+  if (!own) {
+    ensure(no_rows_.has_value(), "DistributedIterator::next", "a batch without rows has no shape");
+    own = no_rows_;
+  }
   DealtBatch batch;
   batch.rows.global = *all_rows;
   // What this worker knows of the batch tells how its own rows are dealt.
@@ -197,14 +169,6 @@ std::optional<DealtBatch> AnyDistributedIterator::next() {
   }
   if (strategy_->local_devices()[0].kind == DeviceKind::xla) place(batch);
   return batch;
-}
-
-const data::Leaves& AnyDistributedIterator::require_no_rows() const {
-  require(
-      no_rows_.has_value(), SourceLocation{}, "DistributedIterator::next",
-      "this worker's data is empty, other workers' is not, and what its batches would look like "
-      "is not known; give every worker at least one batch");
-  return *no_rows_;
 }
 
 }  // namespace lockstep::detail

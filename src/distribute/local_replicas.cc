@@ -11,6 +11,8 @@
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "replica/sum_components.h"
@@ -25,6 +27,7 @@ constexpr std::uint64_t kScopeStream = ~std::uint64_t{0};
 
 LocalReplicas::LocalReplicas(Options options)
     : options_(std::move(options)),
+      process_(::getpid()),
       linked_workers_(options_.link ? std::optional<CommunicatorWorkers>(
                                           std::in_place, *options_.link.communicator)
                                     : std::nullopt),
@@ -48,7 +51,12 @@ LocalReplicas::LocalReplicas(Options options)
   }
 }
 
-LocalReplicas::~LocalReplicas() = default;
+LocalReplicas::~LocalReplicas() {
+  // Its threads are the parent's; ending it would wait for them.
+  if (link_is_the_parents()) new WorkerLink(options_.link);
+}
+
+bool LocalReplicas::link_is_the_parents() const { return options_.link && ::getpid() != process_; }
 
 std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
   if (options_.devices[0].is_host()) return nullptr;
@@ -68,7 +76,7 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
     throw FailedPrecondition(
         "[Strategy::run] expected no active run, got a call from a merge_call of one",
         SourceLocation{});
-  if (team_.lost_by_fork())
+  if (team_.lost_by_fork() || link_is_the_parents())
     throw FailedPrecondition(
         "[Strategy::run] the strategy was made before fork() and its threads stayed with the parent; "
         "make a strategy in the child",
@@ -138,21 +146,37 @@ void LocalReplicas::run_replica(int index, const std::function<void(int)>& repli
 }
 
 void LocalReplicas::fail(int replica, const std::exception_ptr& error) noexcept {
+  const std::exception_ptr located = with_place(replica, error);
   {
     const std::lock_guard lock(failure_mutex_);
-    if (!failure_) failure_ = Failure{error, replica};
+    if (!failure_) failure_ = Failure{located, replica};
   }
-  (streams_ ? streams_->rank(replica) : group_.local_rank(replica)).abort(error);
+  (streams_ ? streams_->rank(replica) : group_.local_rank(replica)).abort(located);
+}
+
+// The error, which says where it arose unless it came from elsewhere.
+std::exception_ptr LocalReplicas::with_place(int replica,
+                                             const std::exception_ptr& error) const noexcept {
+  try {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& ours) {
+      ErrorContext context = ours.context();
+      if (!context.replica) context.replica = global_id(replica);
+      if (!context.step) context.step = steps_.load(std::memory_order_relaxed);
+      ours.rethrow_with(std::move(context));
+    }
+  } catch (...) {
+    return std::current_exception();
+  }
+  return error;
 }
 
 void LocalReplicas::rethrow(const Failure& failure) const {
   try {
     std::rethrow_exception(failure.error);
-  } catch (const Error& error) {
-    ErrorContext context = error.context();
-    if (!context.replica) context.replica = global_id(failure.replica);
-    if (!context.step) context.step = steps_.load(std::memory_order_relaxed);
-    error.rethrow_with(std::move(context));
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     logging::error("replica " + std::to_string(global_id(failure.replica)) +
                    " threw: " + error.what());

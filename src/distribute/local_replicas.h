@@ -69,6 +69,8 @@ class LocalReplicas final : public StrategyInterface,
  private:
   using Clock = telemetry::PhaseTimes::Clock;
 
+  // The process that made the link has forked, and this is the child.
+  bool link_is_the_parents() const;
   int num_local() const { return static_cast<int>(options_.devices.size()); }
   int global_id(int local_replica) const { return workers_->rank() * num_local() + local_replica; }
 
@@ -83,9 +85,11 @@ class LocalReplicas final : public StrategyInterface,
   // Of accelerators; null for CPUs and for one replica.
   std::unique_ptr<StreamGroup> stream_group();
   void fail(int replica, const std::exception_ptr& error) noexcept;
+  std::exception_ptr with_place(int replica, const std::exception_ptr& error) const noexcept;
   void rethrow(const Failure& failure) const;
 
   const Options options_;
+  const int process_;  // that made this
   std::optional<CommunicatorWorkers> linked_workers_;
   WorkerGroup* const workers_;
   std::unique_ptr<Baton> baton_;  // null: concurrent

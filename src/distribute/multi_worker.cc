@@ -29,7 +29,8 @@ ClusterView view_of(const MultiWorkerOptions& options, SourceLocation at) {
 // What must not differ between workers, in words.
 std::string agreement(const MultiWorkerOptions& options, std::size_t num_replicas) {
   return std::to_string(num_replicas) + " replicas each, seed " + std::to_string(options.seed) +
-         ", bytes_per_pack " + std::to_string(options.communication.bytes_per_pack);
+         ", bytes_per_pack " + std::to_string(options.communication.bytes_per_pack) +
+         ", heartbeat_timeout " + std::to_string(options.heartbeat_timeout.count()) + " ms";
 }
 
 std::string traits() {

@@ -13,7 +13,6 @@
 #include <string>
 #include <utility>
 
-#include "distribute/collective_name.h"
 #include "replica/default_context.h"
 
 namespace lockstep {
@@ -68,10 +67,6 @@ void Replica::require_here(const char* op, SourceLocation at) const {
       at);
 }
 
-std::string_view Replica::placed(std::string name, SourceLocation at) {
-  return name_ = with_place(std::move(name), at);
-}
-
 CollectiveKey Replica::next_key(std::string_view name, SourceLocation at) {
   return {Channel::user, sequence_++, name, at};
 }
@@ -90,7 +85,6 @@ Tensor Replica::reduced(ReduceOp op, const Tensor& value, SourceLocation at) {
   std::string name = "all_reduce";
   if (widen) name += std::string(" of ") + std::string(name_of(value.dtype()));
   if (value.rank() > 0) name += " of " + value.shape().to_string();
-  name = placed(name, at);
   const CollectiveKey key = next_key(name, at);
   Tensor result;
   if (in.device().is_host()) {
@@ -142,7 +136,7 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   const std::int64_t rows = value.dim(0);
   const std::string name = "all_gather of rows " + value.shape().without_axis(0).to_string();
   std::vector<std::int64_t> counts(static_cast<std::size_t>(place_.num_replicas));
-  wait(links_.host.all_gather(next_key(placed(name, at), at), elements(std::span(&rows, 1)),
+  wait(links_.host.all_gather(next_key(name, at), elements(std::span(&rows, 1)),
                               elements(std::span(counts))));
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const Shape shape = value.shape().with_dim(0, total);
@@ -152,7 +146,7 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
       Buffer::allocate(value.device(),
                        static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype())),
       value.dtype(), shape);
-  wait(links_.host.all_gather(next_key(placed("all_gather", at), at), input_of(value), output_of(result),
+  wait(links_.host.all_gather(next_key("all_gather", at), input_of(value), output_of(result),
                               counts));
   return result;
 }
@@ -200,7 +194,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
   require_here("ReplicaContext::merge_call", at);
   require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
           "expected a function to call, got an empty one");
-  wait(links_.host.barrier(next_key(placed("merge_call", at), at)));
+  wait(links_.host.barrier(next_key("merge_call", at)));
   if (place_.local == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
@@ -208,7 +202,7 @@ void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) 
     const ContextScope cross_replica(current_replica_group());
     merge();
   }
-  wait(links_.host.barrier(next_key(placed("merge_call/return", at), at)));
+  wait(links_.host.barrier(next_key("merge_call/return", at)));
 }
 
 }  // namespace lockstep

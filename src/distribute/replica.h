@@ -54,8 +54,6 @@ class alignas(64) Replica final : public ReplicaContext {
   void require_here(const char* op, SourceLocation at) const;
   // `name` must outlive the key.
   CollectiveKey next_key(std::string_view name, SourceLocation at);
-  // A name with its place in the program, valid until the next call.
-  std::string_view placed(std::string name, SourceLocation at);
   // Waits for a collective, a meeting point; the time is exposed communication.
   void wait(Pending pending);
   Tensor reduced(ReduceOp op, const Tensor& value, SourceLocation at);
@@ -77,7 +75,6 @@ class alignas(64) Replica final : public ReplicaContext {
   // Calls made so far in this step. What replicas must do in one order (all_reduce, merge_call, a
   // commit point) is numbered together, so that one who does another thing is found out.
   std::int64_t sequence_ = 0;
-  std::string name_;  // what placed() returned last
 };
 
 }  // namespace lockstep

@@ -114,7 +114,10 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
       Buffer::allocate(current_host_device(), static_cast<std::size_t>(count) * size_of(dtype));
   visit_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t value = begin + i * step;
+      // Unsigned, as the product may be out of range where the sum is not.
+      const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(begin) +
+                                                   static_cast<std::uint64_t>(i) *
+                                                       static_cast<std::uint64_t>(step));
       if constexpr (std::is_same_v<T, std::int64_t>)
         static_cast<T*>(buffer.data())[i] = value;
       else

@@ -181,6 +181,26 @@ TEST(LinkedWorkers, EndTogetherWithoutABatchOfTheirOwn) {
   });
 }
 
+TEST(LinkedWorkers, LearnFromOthersWhatABatchLooksLike) {
+  train(3, 1, [](const Strategy& strategy) {
+    const bool has_data = strategy.workers().rank() == 1;
+    const auto dataset = strategy.distribute_dataset(
+        data::from_tensor_slices(zeros({has_data ? 9 : 0, 2}))
+            .map([](const Tensor& x) {
+              return reshape(cast(concat({x, x}, 0), DType::f64), {2, 2});
+            })
+            .batch(9));
+    int steps = 0;
+    for (const auto& batch : dataset) {
+      ++steps;
+      EXPECT_EQ(batch[0].shape(), Shape({has_data ? 3 : 0, 2, 2}));
+      EXPECT_EQ(batch[0].dtype(), DType::f64);
+      EXPECT_EQ(batch.rows()->global, 3);
+    }
+    EXPECT_EQ(steps, 1);
+  });
+}
+
 // What 20 steps of a small network leave in its weights, as bytes.
 std::vector<std::vector<std::byte>> trained(int workers, int replicas) {
   std::vector<std::vector<std::byte>> weights;
@@ -236,28 +256,26 @@ TEST(LinkedWorkers, AFailureReachesAllReplicasAndEndsTheStrategy) {
   });
 }
 
-TEST(LinkedWorkers, NeverMixValuesOfCallsInAnotherOrder) {
+TEST(LinkedWorkers, MeetFromOtherPlacesOfTheProgram) {
   train(2, 1, [](const Strategy& strategy) {
-    const auto ones = strategy.run([] { return Tensor(1.0f); });
-    const auto a = [&] { strategy.reduce(ReduceOp::sum, ones); };
-    const auto b = [&] { strategy.reduce(ReduceOp::sum, ones); };
-    EXPECT_THAT(
-        [&] {
-          strategy.workers().is_chief() ? a() : b();
-          strategy.workers().is_chief() ? b() : a();
-        },
-        throws<PeerError>("Strategy::reduce", "linked_workers_test.cc"));
-  });
-  train(2, 1, [](const Strategy& strategy) {
-    const auto step = [] {
+    const auto sums = strategy.run([] {
       ReplicaContext& context = *get_replica_context();
-      const auto a = [&] { context.all_reduce(ReduceOp::sum, Tensor(1.0f)); };
-      const auto b = [&] { context.all_reduce(ReduceOp::sum, Tensor(2.0f)); };
-      context.replica_index() == 0 ? a() : b();
-      context.replica_index() == 0 ? b() : a();
-    };
-    EXPECT_THAT([&] { strategy.run(step); },
-                throws<PeerError>("all_reduce", "linked_workers_test.cc"));
+      if (context.replica_index() == 0) return context.all_reduce(ReduceOp::sum, Tensor(1.0f));
+      return context.all_reduce(ReduceOp::sum, Tensor(2.0f));
+    });
+    EXPECT_EQ(sums[0].item<float>(), 3);
+    if (strategy.workers().is_chief())
+      strategy.workers().barrier("saved");
+    else
+      strategy.workers().barrier("saved");
+  });
+}
+
+TEST(LinkedWorkers, TellBarriersOfOtherNames) {
+  train(2, 1, [](const Strategy& strategy) {
+    const char* const name = strategy.workers().is_chief() ? "saved" : "restored";
+    EXPECT_THAT([&] { strategy.workers().barrier(name); },
+                throws<PeerError>("saved", "restored", "linked_workers_test.cc"));
   });
 }
 
@@ -285,7 +303,7 @@ TEST(LinkedWorkers, ToldOfDataThatFailsElsewhere) {
     auto batches = dataset.iterator();
     EXPECT_TRUE(batches.next().has_value());
     if (chief)
-      EXPECT_THAT([&] { batches.next(); }, throws<PeerError>("rank 1", "record 6 is torn"));
+      EXPECT_THAT([&] { batches.next(); }, throws<PeerError>("worker 1", "record 6 is torn"));
     else
       EXPECT_THAT([&] { batches.next(); }, throws<DataLoss>("record 6 is torn"));
     EXPECT_EQ(

@@ -40,7 +40,6 @@ class LOCKSTEP_EXPORT AnyDistributedIterator {
 
  private:
   std::optional<data::Leaves> next_of_worker(std::optional<std::int64_t>& rows);
-  const data::Leaves& require_no_rows() const;
   void place(DealtBatch& batch);
 
   std::shared_ptr<StrategyInterface> strategy_;
@@ -132,7 +131,8 @@ class DistributedDataset {
   Cursor begin() const { return Cursor(iterator()); }
   std::default_sentinel_t end() const { return {}; }
 
-  // Steps of an epoch; data::kInfinite or data::kUnknown.
+  // Steps of an epoch as this worker's own data have it, of which another worker may have more;
+  // data::kInfinite or data::kUnknown.
   std::int64_t cardinality() const { return erased_.cardinality(); }
   // The chain, and which rows this process reads.
   std::string describe() const { return erased_.describe(); }

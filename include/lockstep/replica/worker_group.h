@@ -11,8 +11,8 @@
 namespace lockstep {
 
 // The processes that train together, seen from one of them. Collectives are called by every worker,
-// in cross-replica context, in one order; they end within the strategy's deadline. Calls that meet
-// must have one name and be made at one line of the program, else both get a PeerError.
+// in cross-replica context and in one order; they end within the strategy's deadline. Calls that
+// meet must have one name, else both get a PeerError.
 class LOCKSTEP_EXPORT WorkerGroup {
  public:
   virtual ~WorkerGroup();
