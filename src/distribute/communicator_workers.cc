@@ -3,6 +3,7 @@
 
 #include <lockstep/base/check.h>
 #include <lockstep/device/device.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -41,7 +42,16 @@ std::string with_shape(std::string_view name, const Tensor& value) {
 
 }  // namespace
 
+CommunicatorWorkers::CommunicatorWorkers(Communicator& communicator)
+    : communicator_(communicator), process_(::getpid()) {}
+
 CollectiveKey CommunicatorWorkers::next_key(std::string_view name, SourceLocation at) {
+  if (::getpid() != process_)
+    throw FailedPrecondition(
+        message("WorkerGroup", name,
+                ": the strategy was made before fork() and its connections stayed with the parent; "
+                "make a strategy in the child"),
+        at);
   const std::lock_guard lock(mutex_);
   return {Channel::control, sequence_++, name, at};
 }

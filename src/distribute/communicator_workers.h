@@ -10,11 +10,11 @@
 namespace lockstep {
 
 // The workers as ranks of a communicator. Calls are numbered in the control channel in the order in
-// which they are made.
+// which they are made. In the child of a fork they throw FailedPrecondition.
 class CommunicatorWorkers final : public WorkerGroup {
  public:
   // `communicator` is not owned; its ranks are the workers.
-  explicit CommunicatorWorkers(Communicator& communicator) : communicator_(communicator) {}
+  explicit CommunicatorWorkers(Communicator& communicator);
 
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
@@ -35,6 +35,7 @@ class CommunicatorWorkers final : public WorkerGroup {
   CollectiveKey next_key(std::string_view name, SourceLocation at);
 
   Communicator& communicator_;
+  const int process_;  // that made this
   std::mutex mutex_;
   std::int64_t sequence_ = 0;
 };

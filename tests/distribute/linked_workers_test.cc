@@ -12,6 +12,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/tensor/factory.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <functional>
@@ -198,6 +200,30 @@ TEST(LinkedWorkers, LearnFromOthersWhatABatchLooksLike) {
       EXPECT_EQ(batch.rows()->global, 3);
     }
     EXPECT_EQ(steps, 1);
+  });
+}
+
+TEST(LinkedWorkers, AreRefusedInAForkedChild) {
+  train(2, 1, [](const Strategy& strategy) {
+    strategy.workers().barrier("before");
+    if (!strategy.workers().is_chief()) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      int refused = 0;
+      const auto count = [&](const auto& call) {
+        try {
+          call();
+        } catch (const FailedPrecondition&) {
+          ++refused;
+        }
+      };
+      count([&] { strategy.workers().barrier("in the child"); });
+      count([&] { strategy.run([] {}); });
+      _exit(refused);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), 2);
   });
 }
 
