@@ -3,6 +3,8 @@
 
 #include <lockstep/base/check.h>
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "comm/fake_collectives.h"
@@ -11,6 +13,21 @@
 #endif
 
 namespace lockstep {
+namespace {
+
+// A call whose ranks have to agree before any of them has put it, and to have put it before one of
+// them may wait for a stream.
+struct PutCall final : PendingCall {
+  Pending agreed, put;
+
+  bool done() override { return agreed.done() && put.done(); }
+  void wait(std::optional<Deadline> deadline) override {
+    for (Pending* const part : {&agreed, &put}) deadline ? part->wait(*deadline) : part->wait();
+  }
+  void release() noexcept override { delete this; }
+};
+
+}  // namespace
 
 class StreamGroup::Rank final : public Communicator {
  public:
@@ -58,14 +75,16 @@ class StreamGroup::Rank final : public Communicator {
     std::string text = call.to_string();
     for (std::size_t i = 0; call.uneven && i < counts.size(); ++i)
       text += (i ? "," : " of ") + std::to_string(counts[i]);
-    Pending met = host_.barrier({Channel::control, issued_++, text});
+    auto pending = std::make_unique<PutCall>();
+    pending->agreed = host_.barrier({Channel::control, issued_++, text});
     collectives_.put(rank(), call, in, out, counts, stream);
-    return met;
+    pending->put = host_.barrier({Channel::control, issued_++, "put"});
+    return Pending(*pending.release());
   }
 
   Communicator& host_;
   StreamCollectives& collectives_;
-  std::int64_t issued_ = 0;  // calls of this epoch
+  std::int64_t issued_ = 0;  // barriers of this epoch
 };
 
 StreamGroup::StreamGroup(std::vector<Communicator*> hosts,
