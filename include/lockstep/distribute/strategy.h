@@ -122,8 +122,7 @@ class LOCKSTEP_EXPORT Strategy {
                 SourceLocation at = SourceLocation::current()) const;
 
   // The components of all replicas joined along axis 0, in replica order; collective across
-  // workers. Their rows must have one
-  // dtype and shape.
+  // workers. Their rows must have one dtype and shape.
   Tensor gather(const PerReplica<Tensor>& value,
                 SourceLocation at = SourceLocation::current()) const;
 
