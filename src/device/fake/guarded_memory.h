@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +24,8 @@ class GuardedMemory {
  private:
   const bool guarded_;
   std::byte* base_;
-  std::size_t used_ = 0;
+  // Grows under the pool's lock while operations of other devices open and close what is in use.
+  std::atomic<std::size_t> used_{0};
 };
 
 }  // namespace lockstep::fake
