@@ -108,6 +108,19 @@ std::string CallName::to_string() const {
 
 std::string CollectiveCall::key() const { return print_key(channel, sequence, name.to_string()); }
 
+std::string print_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string print_call(const CollectiveCall& call, std::span<const std::int64_t> counts) {
+  std::string text = call.to_string();
+  for (std::size_t i = 0; call.uneven && i < counts.size(); ++i)
+    text += (i ? ", " : " with counts ") + std::to_string(counts[i]);
+  return text;
+}
+
 bool CollectiveCall::agrees_with(const CollectiveCall& other) const {
   const auto compared = [](const CollectiveCall& c) {
     return std::tie(c.kind, c.channel, c.op, c.dtype, c.uneven, c.root, c.sequence, c.count,

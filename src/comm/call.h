@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -56,6 +57,10 @@ struct CollectiveCall {
   // The same in all that ranks must agree on: everything but `at`.
   bool agrees_with(const CollectiveCall& other) const;
 };
+
+// A call with the counts of an uneven all_gather; "rank 3", "ranks 1, 3".
+std::string print_call(const CollectiveCall& call, std::span<const std::int64_t> counts);
+std::string print_ranks(const std::vector<int>& ranks);
 
 // "[Communicator::all_reduce]" without brackets: how messages about a call begin.
 std::string api_name(CollectiveKind kind);

@@ -72,9 +72,7 @@ class StreamGroup::Rank final : public Communicator {
     require(!stream.device.is_host(), SourceLocation::current(), api_name(call.kind), call.key(),
             ": expected a stream of an accelerator, got one of ", stream.device);
     // The n-th calls of all ranks meet under one key and are compared by the barrier's name.
-    std::string text = call.to_string();
-    for (std::size_t i = 0; call.uneven && i < counts.size(); ++i)
-      text += (i ? "," : " of ") + std::to_string(counts[i]);
+    const std::string text = print_call(call, counts);
     auto pending = std::make_unique<PutCall>();
     pending->agreed = host_.barrier({Channel::control, issued_++, text});
     collectives_.put(rank(), call, in, out, counts, stream);

@@ -45,8 +45,10 @@ std::string with_shape(std::string_view name, const Tensor& value) {
 CommunicatorWorkers::CommunicatorWorkers(Communicator& communicator)
     : communicator_(communicator), process_(::getpid()) {}
 
+bool CommunicatorWorkers::forked() const { return ::getpid() != process_; }
+
 CollectiveKey CommunicatorWorkers::next_key(std::string_view name, SourceLocation at) {
-  if (::getpid() != process_)
+  if (forked())
     throw FailedPrecondition(
         message("WorkerGroup", name,
                 ": the strategy was made before fork() and its connections stayed with the parent; "
@@ -63,8 +65,8 @@ void CommunicatorWorkers::barrier(std::string_view name, SourceLocation at) {
 std::vector<std::byte> CommunicatorWorkers::broadcast(std::string_view name,
                                                       std::vector<std::byte> bytes, int root,
                                                       SourceLocation at) {
-  require(root >= 0 && root < size(), SourceLocation{}, "WorkerGroup::broadcast",
-          "expected a root below ", size(), ", got ", root);
+  require(root >= 0 && root < size(), at, "WorkerGroup::broadcast", "expected a root below ",
+          size(), ", got ", root);
   Header header = header_of(bytes);
   communicator_.broadcast(next_key(name, at), root, as_elements(&header, sizeof(Header))).wait();
   if (fits(header.size)) return inlined_in(header);

@@ -16,6 +16,8 @@ class CommunicatorWorkers final : public WorkerGroup {
   // `communicator` is not owned; its ranks are the workers.
   explicit CommunicatorWorkers(Communicator& communicator);
 
+  // The process that made this has forked, and this is the child.
+  bool forked() const;
   int rank() const override { return communicator_.rank(); }
   int size() const override { return communicator_.size(); }
   void barrier(std::string_view name, SourceLocation at) override;

@@ -67,7 +67,7 @@ AnyDistributedIterator::AnyDistributedIterator(std::shared_ptr<StrategyInterface
     : strategy_(std::move(strategy)),
       name_(name),
       batches_(std::move(batches)),
-      no_rows_(spec ? without_rows(*spec) : std::nullopt) {}
+      no_rows_(spec && strategy_->workers().size() > 1 ? without_rows(*spec) : std::nullopt) {}
 
 // This worker's next batch, and the rows of all workers in this step: none when no worker has any
 // more.

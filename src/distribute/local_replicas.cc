@@ -11,8 +11,6 @@
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "replica/sum_components.h"
@@ -27,7 +25,6 @@ constexpr std::uint64_t kScopeStream = ~std::uint64_t{0};
 
 LocalReplicas::LocalReplicas(Options options)
     : options_(std::move(options)),
-      process_(::getpid()),
       linked_workers_(options_.link ? std::optional<CommunicatorWorkers>(
                                           std::in_place, *options_.link.communicator)
                                     : std::nullopt),
@@ -55,8 +52,6 @@ LocalReplicas::~LocalReplicas() {
   // Its threads are the parent's; ending it would wait for them.
   if (link_is_the_parents()) new WorkerLink(options_.link);
 }
-
-bool LocalReplicas::link_is_the_parents() const { return options_.link && ::getpid() != process_; }
 
 std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
   if (options_.devices[0].is_host()) return nullptr;

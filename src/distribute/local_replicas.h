@@ -69,8 +69,7 @@ class LocalReplicas final : public StrategyInterface,
  private:
   using Clock = telemetry::PhaseTimes::Clock;
 
-  // The process that made the link has forked, and this is the child.
-  bool link_is_the_parents() const;
+  bool link_is_the_parents() const { return linked_workers_ && linked_workers_->forked(); }
   int num_local() const { return static_cast<int>(options_.devices.size()); }
   int global_id(int local_replica) const { return workers_->rank() * num_local() + local_replica; }
 
@@ -89,7 +88,6 @@ class LocalReplicas final : public StrategyInterface,
   void rethrow(const Failure& failure) const;
 
   const Options options_;
-  const int process_;  // that made this
   std::optional<CommunicatorWorkers> linked_workers_;
   WorkerGroup* const workers_;
   std::unique_ptr<Baton> baton_;  // null: concurrent

@@ -8,23 +8,6 @@
 #include "comm/grpc/slot.h"
 
 namespace lockstep {
-namespace {
-
-// "rank 3", "ranks 1, 3".
-std::string print_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
-
-std::string print_call(const CollectiveCall& call, std::span<const std::int64_t> counts) {
-  std::string text = call.to_string();
-  for (std::size_t i = 0; call.uneven && i < counts.size(); ++i)
-    text += (i ? ", " : " with counts ") + std::to_string(counts[i]);
-  return text;
-}
-
-}  // namespace
 
 bool GrpcBoard::check_agreement(const Slot& slot, int rank, const CollectiveCall& call,
                                 std::span<const std::int64_t> counts) {
