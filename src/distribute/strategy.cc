@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "replica/mirrored_key.h"
+
 namespace lockstep {
 namespace {
 
@@ -30,14 +32,14 @@ void require_outside_replicas(const StrategyInterface& strategy, const char* op,
                              at);
 }
 
-// How one leaf's components relate: the same object, a mirrored variable's components (one key with
-// different memory), or values of their own.
+// How one leaf's components relate: a mirrored variable's value, the same object, or values of their
+// own. One component alone cannot tell that others have the same object.
 ReplicaKind kind_of_leaf(std::span<const Tensor> parts) {
   for (const Tensor& part : parts)
     if (!part.defined() || !parts[0].defined() || part.key() != parts[0].key())
       return ReplicaKind::per_replica;
-  if (parts.size() < 2) return ReplicaKind::per_replica;
-  return parts[1].raw_data() == parts[0].raw_data() ? ReplicaKind::uniform : ReplicaKind::mirrored;
+  if (is_mirrored(parts[0])) return ReplicaKind::mirrored;
+  return parts.size() > 1 ? ReplicaKind::uniform : ReplicaKind::per_replica;
 }
 
 // What is done outside replicas is done on the host.

@@ -14,6 +14,7 @@
 
 #include "device/xla/trace.h"
 #include "replica/default_context.h"
+#include "replica/mirrored_key.h"
 #include "replica/sum_components.h"
 
 namespace lockstep {
@@ -38,7 +39,7 @@ struct Variable::State : std::enable_shared_from_this<Variable::State> {
   bool trainable = false;
   VariableSynchronization synchronization = VariableSynchronization::on_write;
   VariableAggregation aggregation = VariableAggregation::none;
-  std::uint64_t key = new_tensor_key();
+  std::uint64_t key = new_tensor_key();  // of its value on every replica, unless on_read
   std::shared_ptr<ReplicaGroup> group;
   std::vector<Component> components;
   std::size_t num_invalid = 0;  // components; changes between runs only
@@ -46,6 +47,12 @@ struct Variable::State : std::enable_shared_from_this<Variable::State> {
   std::mutex mutex;
 
   bool on_read() const { return synchronization == VariableSynchronization::on_read; }
+
+  void join(std::shared_ptr<ReplicaGroup> replicas) {
+    group = std::move(replicas);
+    if (group) key = new_mirrored_key();
+    components.resize(group ? group->local_devices().size() : 1);
+  }
 
   // One key on all replicas tells that values are mirrored, which those of on_read variables are not.
   Tensor identified(Tensor value) const {
@@ -261,8 +268,7 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   state_->synchronization = options.synchronization;
   state_->aggregation = options.aggregation;
   state_->trainable = options.trainable && !state_->on_read() && is_floating(initial.dtype());
-  state_->group = group;
-  state_->components.resize(group ? group->local_devices().size() : 1);
+  state_->join(group);
   const RecorderScope suspended(nullptr);
   state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial), at)
                         : initial);
@@ -273,8 +279,7 @@ Variable Variable::zeros_like(const Variable& like, std::string name) {
   state->name = std::move(name);
   state->dtype = like.dtype();
   state->shape = like.shape();
-  state->group = like.group();
-  state->components.resize(like.state_->components.size());
+  state->join(like.group());
   const xla::TraceScope untraced(nullptr);  // of all replicas, whichever comes first
   state->set_all(lockstep::zeros(like.shape(), like.dtype()));
   return Variable(std::move(state));

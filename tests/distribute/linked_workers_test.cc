@@ -87,6 +87,19 @@ TEST(LinkedWorkers, ReduceOverAllReplicas) {
         threads);
 }
 
+// However many replicas a worker has, so that all workers are refused, or none.
+TEST(LinkedWorkers, KnowMirroredValues) {
+  for (const auto& [workers, replicas] : {std::pair(1, 2), {2, 1}, {2, 2}})
+    train(workers, replicas, [](const Strategy& strategy) {
+      const auto scope = strategy.scope();
+      const Variable v(Tensor({2}, {3.0f, 4.0f}));
+      const auto values = strategy.run([&] { return v.read(); });
+      EXPECT_THAT(values_of(strategy.reduce(ReduceOp::mean, values)), ElementsAre(3, 4));
+      EXPECT_THAT([&] { strategy.reduce(ReduceOp::sum, values); },
+                  throws<InvalidArgument>("[Strategy::reduce]", "mirrored", "mean"));
+    });
+}
+
 TEST(LinkedWorkers, GatherUnevenRows) {
   train(3, 1, [](const Strategy& strategy) {
     const auto own = strategy.run([] {
