@@ -75,7 +75,8 @@ void InProcessBoard::give_up(Slot& slot, int rank, Deadline::Duration waited) {
   fail<DeadlineExceeded>(call, slot.handles[rank].at, print_ranks(absent), "rank ", rank,
                          " waited ", waited.count(), " ms at ", call.to_string(), " for ",
                          print_ranks(absent), ", which did not come", last_seen(slot, absent),
-                         "; see what keeps them, or raise collective_timeout");
+                         "; see what keeps them, or raise the timeout of collectives "
+                         "(CommunicationOptions::timeout)");
 }
 
 std::vector<int> InProcessBoard::missing(const Slot& slot) const {

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 std::vector<std::byte> BatchNews::of(const std::optional<data::Leaves>& batch, bool first_step) {
-  if (!batch) return encode(kEnded, "");
+  if (!batch) return encode(kEnded, 0, "");
   std::string text;
   for (std::size_t i = 0; first_step && i + 1 < batch->size(); ++i) {
     const Tensor& leaf = (*batch)[i];
@@ -16,22 +16,22 @@ std::vector<std::byte> BatchNews::of(const std::optional<data::Leaves>& batch, b
     for (const std::int64_t dim : leaf.shape().dims()) text += ' ' + std::to_string(dim);
     text += '\n';
   }
-  return encode((*batch)[0].dim(0), text);
+  return encode((*batch)[0].dim(0), batch->back().item<std::int64_t>(), text);
 }
 
 std::vector<std::byte> BatchNews::of_failure(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
-    return encode(kFailed, error.what());
+    return encode(kFailed, 0, error.what());
   } catch (...) {
-    return encode(kFailed, "something that is no std::exception");
+    return encode(kFailed, 0, "something that is no std::exception");
   }
 }
 
 BatchNews::BatchNews(const std::vector<std::byte>& bytes) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  text >> rows_;
+  text >> rows_ >> global_rows_;
   text.get();  // the end of that line
   text_.assign(std::istreambuf_iterator<char>(text), {});
 }
@@ -51,8 +51,9 @@ data::ElementSpec BatchNews::spec() const {
   return spec;
 }
 
-std::vector<std::byte> BatchNews::encode(std::int64_t rows, const std::string& text) {
-  const std::string all = std::to_string(rows) + '\n' + text;
+std::vector<std::byte> BatchNews::encode(std::int64_t rows, std::int64_t global_rows,
+                                         const std::string& text) {
+  const std::string all = std::to_string(rows) + ' ' + std::to_string(global_rows) + '\n' + text;
   const auto* const bytes = reinterpret_cast<const std::byte*>(all.data());
   return {bytes, bytes + all.size()};
 }

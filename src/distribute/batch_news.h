@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// What a worker tells the others of its next batch: its rows, that its data has ended, or why it has
-// failed; in the first step also what a batch looks like, for workers that have none.
+// What a worker tells the others of its next batch: its rows and those of the global batch it is dealt
+// from, that its data has ended, or why it has failed; in the first step also what a batch looks like, for workers that have none.
 class BatchNews {
  public:
   static std::vector<std::byte> of(const std::optional<data::Leaves>& batch, bool first_step);
@@ -24,6 +24,7 @@ class BatchNews {
   bool ended() const { return rows_ == kEnded; }
   bool failed() const { return rows_ == kFailed; }
   std::int64_t rows() const { return rows_; }
+  std::int64_t global_rows() const { return global_rows_; }  // 0 when ended or failed
   // Why it has failed.
   const std::string& text() const { return text_; }
   // Of the first step: the leaves, followed by the count of rows.
@@ -31,9 +32,10 @@ class BatchNews {
 
  private:
   static constexpr std::int64_t kEnded = -1, kFailed = -2;
-  static std::vector<std::byte> encode(std::int64_t rows, const std::string& text);
+  static std::vector<std::byte> encode(std::int64_t rows, std::int64_t global_rows,
+                                       const std::string& text);
 
-  std::int64_t rows_ = 0;
+  std::int64_t rows_ = 0, global_rows_ = 0;
   std::string text_;
 };
 

@@ -92,8 +92,10 @@ std::optional<data::Leaves> AnyDistributedIterator::next_of_worker(
   const auto all = workers.all_gather(
       call, failure ? BatchNews::of_failure(failure) : BatchNews::of(own, steps_ == 0), name_.at);
   if (failure) std::rethrow_exception(failure);
+  std::vector<std::int64_t> global_rows;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const BatchNews news(all[rank]);
+    global_rows.push_back(news.global_rows());
     if (news.failed())
       throw PeerError(message("DistributedIterator::next", "at ", call, " the data of worker ",
                               rank, " (by rank) failed: ", news.text(),
@@ -103,8 +105,25 @@ std::optional<data::Leaves> AnyDistributedIterator::next_of_worker(
     rows = rows.value_or(0) + news.rows();
     if (steps_ == 0 && !own && !no_rows_) no_rows_ = without_rows(news.spec());
   }
+  check_batch_size(call, global_rows);
   ++steps_;
   return own;
+}
+
+// The last batch of a worker's data may be smaller than another's of the same step, not one after the
+// other.
+void AnyDistributedIterator::check_batch_size(const std::string& call,
+                                              const std::vector<std::int64_t>& global_rows) {
+  const std::int64_t most = *std::max_element(global_rows.begin(), global_rows.end());
+  shorter_.resize(global_rows.size());
+  for (std::size_t rank = 0; rank < global_rows.size(); ++rank) {
+    const bool shorter = global_rows[rank] > 0 && global_rows[rank] < most;
+    require(!shorter || !shorter_[rank], name_.at, "DistributedIterator::next", "at ", call,
+            " the global batch of worker ", rank, " (by rank) has ", global_rows[rank],
+            " rows, another's ", most,
+            ", and so it was before; batch the data by one size on all workers");
+    shorter_[rank] = shorter;
+  }
 }
 
 // Accelerators take batches of one size: all replicas get as many rows as the largest part so far

@@ -16,12 +16,12 @@ constexpr std::int64_t kDefaultBytesPerPack = 1 << 20;
 constexpr std::uint64_t kReleaseEvery = 100;   // runs
 constexpr std::int64_t kMaxBuckets = 1 << 20;  // of one plan, in the numbering of collectives
 
-// Of names, dtypes and shapes in their order, the same in every process.
+// Of names, numbers, dtypes and shapes in their order, the same in every process.
 std::uint32_t hash_of(std::span<const Variable> variables) {
   std::uint32_t hash = 2166136261u;  // FNV-1a
   for (const Variable& variable : variables)
-    for (const char c :
-         variable.name() + std::string(name_of(variable.dtype())) + variable.shape().to_string())
+    for (const char c : variable.name() + std::to_string(variable.number()) +
+                            std::string(name_of(variable.dtype())) + variable.shape().to_string())
       hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }

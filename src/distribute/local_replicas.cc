@@ -104,6 +104,11 @@ void LocalReplicas::run(const std::function<void(int)>& replica_fn,
 // thread which calls run.
 std::unique_lock<std::mutex> LocalReplicas::await_turn() {
   std::unique_lock lock(run_mutex_, std::try_to_lock);
+  if (linked_workers_ && !lock.owns_lock())
+    throw FailedPrecondition(
+        "[Strategy::run] another thread is in a run of this strategy; several workers must make all "
+        "runs in one order: call it from one thread",
+        SourceLocation{});
   const Deadline deadline = Deadline::after(options_.communication.timeout);
   for (Backoff backoff(false); !lock.owns_lock(); lock.try_lock()) {
     if (backoff.pause() && deadline.passed())
@@ -188,7 +193,10 @@ Tensor LocalReplicas::reduce(ReduceOp op, std::span<const Tensor> components, So
   std::vector<Tensor> here;
   for (const Tensor& component : components) here.push_back(component.to_host());
   Tensor sum = sum_components(here);
-  if (linked_workers_) sum = linked_workers_->all_reduce_sum("Strategy::reduce", sum, at);
+  if (linked_workers_)
+    sum = linked_workers_->all_reduce_sum(
+        op == ReduceOp::sum ? "Strategy::reduce with sum of" : "Strategy::reduce with mean of", sum,
+        at);
   return op == ReduceOp::sum ? sum : div(sum, static_cast<double>(num_replicas_in_sync()));
 }
 

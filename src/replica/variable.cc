@@ -42,6 +42,7 @@ struct Variable::State : std::enable_shared_from_this<Variable::State> {
   std::uint64_t key = new_tensor_key();  // of its value on every replica, unless on_read
   std::shared_ptr<ReplicaGroup> group;
   std::vector<Component> components;
+  std::int64_t number = -1;
   std::size_t num_invalid = 0;  // components; changes between runs only
   std::string failure;          // why
   std::mutex mutex;
@@ -155,7 +156,9 @@ std::vector<Tensor> all_components(Variable::State& state, SourceLocation at) {
   }
   std::vector<Tensor> all;
   const std::size_t each = bytes.size() / state.components.size();
-  for (const auto& part : state.group->workers().all_gather(state.name, std::move(bytes), at))
+  const std::string call =
+      "read of variable " + std::to_string(state.number) + ", '" + state.name + "'";
+  for (const auto& part : state.group->workers().all_gather(call, std::move(bytes), at))
     for (std::size_t i = 0; i < state.components.size(); ++i) {
       Buffer buffer = Buffer::allocate(current_host_device(), each);
       if (each) std::memcpy(buffer.data(), part.data() + i * each, each);
@@ -269,6 +272,7 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
   state_->aggregation = options.aggregation;
   state_->trainable = options.trainable && !state_->on_read() && is_floating(initial.dtype());
   state_->join(group);
+  if (group) state_->number = group->next_variable_number();
   const RecorderScope suspended(nullptr);
   state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial), at)
                         : initial);
@@ -293,6 +297,7 @@ bool Variable::trainable() const { return state_->trainable; }
 VariableSynchronization Variable::synchronization() const { return state_->synchronization; }
 VariableAggregation Variable::aggregation() const { return state_->aggregation; }
 std::uint64_t Variable::key() const { return state_->key; }
+std::int64_t Variable::number() const { return state_->number; }
 const std::shared_ptr<ReplicaGroup>& Variable::group() const { return state_->group; }
 
 Tensor Variable::read(SourceLocation at) const {

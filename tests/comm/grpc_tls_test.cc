@@ -99,4 +99,15 @@ TEST_F(GrpcTls, S29_AMissingFileIsNamed) {
   }
 }
 
+TEST_F(GrpcTls, AnUnusableFileIsNamed) {
+  TlsFiles broken = files("zero");
+  broken.key = broken.certificate;
+  try {
+    GrpcGroup group({.addresses = free_addresses(1), .tls = broken});
+    FAIL() << "expected InvalidArgument";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("TLS files"), HasSubstr(broken.key)));
+  }
+}
+
 }  // namespace lockstep::testing

@@ -139,6 +139,71 @@ TEST(LinkedWorkers, CombineOnReadVariables) {
   });
 }
 
+TEST(LinkedWorkers, TellSumsFromMeans) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto op = strategy.workers().is_chief() ? ReduceOp::sum : ReduceOp::mean;
+    const auto ones = strategy.run([] { return ones_like(Tensor(0.0f)); });
+    EXPECT_THAT([&] { strategy.reduce(op, ones); },
+                throws<PeerError>("Strategy::reduce with sum", "Strategy::reduce with mean"));
+  });
+}
+
+TEST(LinkedWorkers, TellVariablesOfOneName) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const VariableOptions options{.name = "mean",
+                                  .synchronization = VariableSynchronization::on_read,
+                                  .aggregation = VariableAggregation::sum};
+    const Variable variables[] = {Variable(Tensor(0.0f), options), Variable(Tensor(0.0f), options)};
+    EXPECT_THAT([&] { variables[strategy.workers().rank()].read(); },
+                throws<PeerError>("variable 0, 'mean'", "variable 1, 'mean'"));
+  });
+}
+
+// Two lists of equal names, dtypes and shapes, taken in another order by one worker.
+TEST(LinkedWorkers, TellGradientsOfVariablesOfOneName) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const Variable variables[] = {Variable(Tensor(1.0f), {.name = "w"}),
+                                  Variable(Tensor(1.0f), {.name = "w"})};
+    optim::SGD optimizer({.learning_rate = 0.5});
+    EXPECT_THAT(
+        [&] {
+          strategy.run([&] {
+            GradientTape tape;
+            const Variable& w = variables[strategy.workers().rank()];
+            optimizer.minimize(w * w, {w}, tape);
+            return w.read();
+          });
+        },
+        throws<PeerError>("ranks disagree", "ins with 'w'", "hash"));
+  });
+}
+
+TEST(LinkedWorkers, RefuseGlobalBatchesOfDifferentSizes) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto dataset = strategy.distribute_dataset(
+        data::from_tensor_slices(range(0, 48)).batch(strategy.workers().is_chief() ? 8 : 6));
+    auto batches = dataset.iterator();
+    EXPECT_TRUE(batches.next());
+    EXPECT_THAT([&] { batches.next(); },
+                throws<InvalidArgument>("worker 1", "6 rows", "8", "one size"));
+  });
+}
+
+// Otherwise the one worker's first thread would meet the other's second.
+TEST(LinkedWorkers, RefuseRunsOfTwoThreadsAtOnce) {
+  train(2, 1, [](const Strategy& strategy) {
+    strategy.run([&] {
+      std::thread([&] {
+        EXPECT_THAT([&] { strategy.run([] { return Tensor(0.0f); }); },
+                    throws<FailedPrecondition>("[Strategy::run]", "one thread"));
+      }).join();
+      return Tensor(0.0f);
+    });
+  });
+}
+
 TEST(LinkedWorkers, DealGlobalBatches) {
   train(2, 2, [](const Strategy& strategy) {
     const auto dataset =

@@ -40,12 +40,14 @@ class LOCKSTEP_EXPORT AnyDistributedIterator {
 
  private:
   std::optional<data::Leaves> next_of_worker(std::optional<std::int64_t>& rows);
+  void check_batch_size(const std::string& call, const std::vector<std::int64_t>& global_rows);
   void place(DealtBatch& batch);
 
   std::shared_ptr<StrategyInterface> strategy_;
   DatasetName name_;
   data::AnyIterator batches_;
   std::int64_t steps_ = 0;
+  std::vector<bool> shorter_;            // whose last global batch was smaller than another's
   std::optional<data::Leaves> no_rows_;  // what a step gets once this worker's data has ended
   std::int64_t padded_rows_ = 0;         // of each replica, where the strategy pads
 };

@@ -7,6 +7,8 @@
 #include <lockstep/replica/worker_group.h>
 #include <lockstep/tensor/tensor.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -27,6 +29,11 @@ class LOCKSTEP_EXPORT ReplicaGroup {
   // The chief's value of a new variable, on every worker; collective across workers.
   virtual Tensor broadcast_initial_value(std::string_view name, Tensor value,
                                          SourceLocation at) = 0;
+  // Counts the variables made; the same on every worker, as all run one program.
+  std::int64_t next_variable_number() noexcept { return variables_++; }
+
+ private:
+  std::atomic<std::int64_t> variables_{0};
 };
 
 // The group that variables made by the calling thread belong to: the innermost open scope's, or

@@ -78,6 +78,9 @@ class LOCKSTEP_EXPORT Variable {
   VariableAggregation aggregation() const;
   // What tapes know the variable by: the key of every value read from it, unless it is on_read.
   std::uint64_t key() const;
+  // How many variables of its group were made before it: what the same variable has on every worker,
+  // when names repeat. -1 without a group, and for slots.
+  std::int64_t number() const;
 
   Tensor read(SourceLocation at = SourceLocation::current()) const;
   operator Tensor() const { return read(); }  // NOLINT: reads wherever a tensor is expected

@@ -139,12 +139,14 @@ void GrpcBoard::give_up(Slot& slot, Deadline::Duration waited) {
     fail<DeadlineExceeded>(slot, absent, "rank ", rank_, " waited ", waited.count(), " ms at ",
                            slot.call.to_string(), " for ", print_ranks(absent),
                            ", which did not come", last_seen(slot, absent),
-                           "; see what keeps them, or raise collective_timeout");
+                           "; see what keeps them, or raise the timeout of "
+                           "collectives (CommunicationOptions::timeout)");
   } else {
     fail<DeadlineExceeded>(slot, absent, "rank ", rank_, " waited ", waited.count(), " ms at ",
                            slot.call.to_string(),
                            ", to which all have come, for its data; the network may be slow or "
-                           "broken, else raise collective_timeout");
+                           "broken, else raise the timeout of collectives "
+                           "(CommunicationOptions::timeout)");
     fail_running();
   }
   if (slot.is(Slot::State::finished)) slot.state.store(Slot::State::failed);

@@ -15,10 +15,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kReportEvery = 5s;
 
-// How long to wait before the next attempt to reach a peer. A handshake that fails will go on to
-// fail until somebody mends it.
+// How long to wait before the next attempt to reach a peer. One that has not started yet refuses the
+// connection; what else fails will go on to fail until somebody mends it, and gRPC logs each attempt.
 std::chrono::milliseconds retry_after(const std::string& trouble) {
-  return trouble.find("andshake") == std::string::npos ? 100ms : 1000ms;
+  return trouble.empty() || trouble.find("refused") != std::string::npos ? 100ms : 1000ms;
 }
 
 std::string joined(const std::vector<std::string>& addresses) {
@@ -177,7 +177,8 @@ std::string Links::objection(int rank, const std::string& their_version,
                    "; each worker needs a rank of its own");
   if (agreement != options_.agreement)
     return message("GrpcGroup", "workers have different options: ", own, " has \"",
-                   options_.agreement, "\", ", peer(rank), " has \"", agreement, "\"");
+                   options_.agreement, "\", ", peer(rank), " has \"", agreement,
+                   "\"; start all with the same options of the strategy");
   return "";
 }
 

@@ -44,7 +44,7 @@ class GrpcWire final : public Wire {
     builder.AddListeningPort(options_.listen_address, server_credentials(), &port);
     queue_ = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
-    if (!server_ || port == 0) throw_not_bound(options_.listen_address);
+    if (!server_ || port == 0) throw_not_bound(options_);
     accept_next();
     alarm_.Set(queue_.get(), next_tick(), &tick_);
     thread_ = std::thread([this] { serve(); });

@@ -48,6 +48,8 @@ WireOptions wire_options(const GrpcOptions& options) {
   wire.ca = read_file(options.tls->ca, "ca");
   wire.certificate = read_file(options.tls->certificate, "certificate");
   wire.key = read_file(options.tls->key, "key");
+  wire.tls_files = "ca \"" + options.tls->ca + "\", certificate \"" + options.tls->certificate +
+                   "\", key \"" + options.tls->key + "\"";
   return wire;
 }
 

@@ -61,8 +61,14 @@ void check_free(const std::string& address) {
   refuse(address, why);
 }
 
-void throw_not_bound(const std::string& address) {
-  refuse(address, "another process took it a moment ago; it is in use");
+void throw_not_bound(const WireOptions& options) {
+  check_free(options.listen_address);
+  if (options.tls)
+    throw InvalidArgument(message("GrpcGroup",
+                                  "these TLS files cannot be used: ", options.tls_files,
+                                  "; expected PEM: the authority's certificate, this worker's "
+                                  "certificate (chain), and its private key"));
+  refuse(options.listen_address, "another process took it a moment ago; it is in use");
 }
 
 }  // namespace lockstep

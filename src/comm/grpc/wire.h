@@ -62,6 +62,7 @@ struct WireOptions {
   std::chrono::milliseconds tick_every{250};
   bool tls = false;
   std::string ca, certificate, key;  // PEM
+  std::string tls_files;             // their names, for errors
 };
 
 // Streams of messages between processes, whatever their meaning. Thread-safe.
