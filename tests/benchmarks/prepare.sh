@@ -67,7 +67,8 @@ prepare_tensorflow() {
 prepare_v4() {
   mkdir -p "$out/v4"
   cmake -G Ninja -S . -B "$out/v4" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-march=x86-64-v4 \
-    -DLOCKSTEP_BUILD_TESTS=OFF -DLOCKSTEP_BUILD_EXAMPLES=OFF >"$out/v4/configure.log"
+    -DLOCKSTEP_BUILD_TESTS=OFF -DLOCKSTEP_BUILD_EXAMPLES=OFF \
+    -DLOCKSTEP_BUILD_BENCHMARKS=ON >"$out/v4/configure.log"
   cmake --build "$out/v4"
 }
 

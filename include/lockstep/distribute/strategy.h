@@ -46,7 +46,8 @@ inline constexpr bool kNever = false;
 }  // namespace detail
 
 // A way to run one step function on many replicas: a cheap handle; copies are the same strategy.
-// Make one as MirroredStrategy, OneDeviceStrategy or by make_strategy. Four verbs:
+// Make one as MirroredStrategy, MultiWorkerMirroredStrategy, TPUStrategy, OneDeviceStrategy or
+// by make_strategy. Four verbs:
 //
 //   scope()               variables made while it is open are mirrored on the replicas
 //   distribute_dataset()  each global batch is dealt over the replicas
@@ -54,8 +55,8 @@ inline constexpr bool kNever = false;
 //   reduce()              combines what the replicas returned
 //
 // All of them belong to the cross-replica side: called in a step function they throw
-// FailedPrecondition, and so they do inside another strategy's scope. Thread-safe; runs are served
-// one after the other.
+// FailedPrecondition, and so they do inside another strategy's scope. Thread-safe, and runs are served
+// one after the other; of several workers (multi_worker.h), all verbs are called from one thread.
 class LOCKSTEP_EXPORT Strategy {
  public:
   explicit Strategy(std::shared_ptr<StrategyInterface> implementation);
