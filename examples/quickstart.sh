@@ -11,8 +11,7 @@ apt_install cmake ninja-build g++ libeigen3-dev libdnnl-dev libspdlog-dev libfmt
 
 tree=build/quickstart
 if [[ ! -e $tree/build.ninja ]]; then
-  cmake -G Ninja -S . -B "$tree" -DCMAKE_BUILD_TYPE=Release \
-    -DLOCKSTEP_BUILD_TESTS=OFF
+  cmake -G Ninja -S . -B "$tree" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF
 fi
 cmake --build "$tree" --target digits
 (($#)) || set -- --replicas "$(nproc)"
