@@ -72,6 +72,9 @@ function(lockstep_add_test_binary target label)
   if(LOCKSTEP_SANITIZE MATCHES "thread")
     set_tests_properties(${target} PROPERTIES ENVIRONMENT
       "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1 second_deadlock_stack=1")
+  elseif(LOCKSTEP_SANITIZE MATCHES "address")
+    set_tests_properties(${target} PROPERTIES ENVIRONMENT
+      "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0")
   endif()
 endfunction()
 

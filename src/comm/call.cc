@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -79,6 +80,19 @@ std::string_view name_of(CollectiveKind kind) {
   constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
                                         "barrier"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+void throw_into(const CollectiveCall& call, const std::exception_ptr& reason) {
+  try {
+    std::rethrow_exception(reason);
+  } catch (const Error& error) {
+    ErrorContext context = error.context();
+    if (context.collective.empty()) {
+      context.collective = call.key();
+      error.rethrow_with(std::move(context));
+    }
+    throw;
+  }
 }
 
 std::string api_name(CollectiveKind kind) { return "Communicator::" + std::string(name_of(kind)); }

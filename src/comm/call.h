@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,9 @@ std::string print_ranks(const std::vector<int>& ranks);
 
 // "[Communicator::all_reduce]" without brackets: how messages about a call begin.
 std::string api_name(CollectiveKind kind);
+
+// Throws why an epoch has ended into a call that came after, which an error of ours then names.
+[[noreturn]] void throw_into(const CollectiveCall& call, const std::exception_ptr& reason);
 
 // The call that these arguments make. Each throws InvalidArgument for arguments that do not fit
 // (see communicator.h), so that all implementations refuse the same with the same words.

@@ -47,7 +47,7 @@ Pending InProcessBoard::enter(int rank, const CollectiveCall& call,
 }
 
 void InProcessBoard::note(int rank, const CollectiveCall& call) {
-  if (reason_) std::rethrow_exception(reason_);
+  if (reason_) throw_into(call, reason_);
   RankRecord& record = ranks_[static_cast<std::size_t>(rank)];
   if (record.returned)
     throw FailedPrecondition(message(api_name(call.kind), "rank ", rank, " makes the call ",

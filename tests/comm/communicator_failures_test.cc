@@ -170,7 +170,9 @@ TEST_P(CommunicatorConformance, AbortReachesPendingAndLaterCallsOfItsEpochOnly) 
       expect_throws<ResourceExhausted>([&] { Call{}(comm); }, "out of memory on rank 2");
     }
     comm.abort(std::make_exception_ptr(InvalidArgument("[test] too late")));
-    expect_throws<ResourceExhausted>([&] { comm.barrier({.sequence = 9}).wait(); }, "on rank 2");
+    const auto late = [&] { comm.barrier({.sequence = 9, .name = "late"}).wait(); };
+    expect_throws<ResourceExhausted>(late, "on rank 2");
+    expect_throws<ResourceExhausted>(late, "\"late\"");
   });
   expect_all_ok(outcomes);
   expect_all_ok(world->run([](Communicator& comm) { Call{}(comm); }));

@@ -32,7 +32,7 @@ GrpcBoard::~GrpcBoard() = default;
 Pending GrpcBoard::enter(const CollectiveCall& call, std::span<const std::int64_t> counts,
                          const void* in, void* out) {
   const std::lock_guard lock(mutex_);
-  if (reason_) std::rethrow_exception(reason_);
+  if (reason_) throw_into(call, reason_);
   RankRecord& own = record(rank_);
   if (own.returned >= epoch_)
     throw FailedPrecondition(message(api_name(call.kind), "rank ", rank_, " makes the call ",
