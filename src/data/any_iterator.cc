@@ -72,6 +72,8 @@ AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
 std::optional<Leaves> AnyIterator::next() {
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
+  require(walk_ != nullptr, SourceLocation{}, "Iterator::next",
+          "expected an iterator, got one that was moved from");
   std::optional<Leaves> leaves;
   try {
     Item item;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "distribute/batch_news.h"
+#include "distribute/outside_replicas.h"
 
 namespace lockstep::detail {
 namespace {
@@ -46,6 +47,7 @@ int num_local(const StrategyInterface& strategy) {
 AnyDistributedDataset::AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
                                              const data::AnyDataset& dataset, SourceLocation at)
     : strategy_(std::move(strategy)), name_{strategy_->next_dataset_number(), at}, dealt_([&] {
+        require_outside_replicas(*strategy_, "Strategy::distribute_dataset", at);
         dataset.require_batched("Strategy::distribute_dataset", at);
         const auto own_rows = [replicas = strategy_->num_replicas_in_sync(),
                                local = num_local(*strategy_),
@@ -145,6 +147,8 @@ void AnyDistributedIterator::place(DealtBatch& batch) {
 }
 
 std::optional<DealtBatch> AnyDistributedIterator::next() {
+  require(strategy_ != nullptr, SourceLocation{}, "DistributedIterator::next",
+          "expected an iterator, got one that was moved from");
   if (has_strategy() && !in_cross_replica_context())
     throw FailedPrecondition(
         "[DistributedIterator::next] called in a step function; take the batch outside run "

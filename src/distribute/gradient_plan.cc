@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kDefaultBytesPerPack = 1 << 20;
 constexpr std::uint64_t kReleaseEvery = 100;   // runs
+constexpr std::size_t kWithMemory = 4;         // plans that keep their arenas between uses
+constexpr std::size_t kRemembered = 64;        // plans
 constexpr std::int64_t kMaxBuckets = 1 << 20;  // of one plan, in the numbering of collectives
 
 // Of names, numbers, dtypes and shapes in their order, the same in every process.
@@ -101,6 +103,11 @@ std::int64_t GradientPlan::order_sequence() const {
   return sequence(static_cast<std::size_t>(kMaxBuckets - 1));
 }
 
+std::uint64_t GradientPlan::last_run() const {
+  const std::lock_guard lock(mutex_);
+  return current_.run;
+}
+
 void GradientPlan::release_if_unused(std::uint64_t since) {
   const std::lock_guard lock(mutex_);
   if (current_.run >= since) return;
@@ -126,15 +133,23 @@ GradientPlan& GradientPlans::plan_for(std::span<const Variable> variables) {
   if (found != entries_.end()) return *found->plan;
   Entry entry;
   for (const Variable& variable : variables) entry.keys.push_back(variable.key());
-  entry.plan = std::make_unique<GradientPlan>(variables, devices_, bytes_per_pack_,
-                                              static_cast<std::int64_t>(entries_.size()));
+  entry.plan = std::make_unique<GradientPlan>(variables, devices_, bytes_per_pack_, next_id_++);
   return *entries_.emplace_back(std::move(entry)).plan;
 }
 
 void GradientPlans::begin_run(std::uint64_t run) {
-  if (run % kReleaseEvery != 0) return;
   const std::lock_guard lock(mutex_);
-  for (const Entry& entry : entries_) entry.plan->release_if_unused(run - kReleaseEvery);
+  if (run % kReleaseEvery == 0)
+    for (const Entry& entry : entries_) entry.plan->release_if_unused(run - kReleaseEvery);
+  if (entries_.size() <= kWithMemory) return;
+  // Those used last come first. All workers have made the same runs, so they forget the same plans.
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.plan->last_run() > b.plan->last_run();
+  });
+  for (std::size_t i = kWithMemory; i < entries_.size(); ++i)
+    entries_[i].plan->release_if_unused(run - 1);
+  while (entries_.size() > kRemembered && entries_.back().plan->last_run() + 1 < run)
+    entries_.pop_back();
 }
 
 }  // namespace lockstep

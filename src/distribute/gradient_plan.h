@@ -61,6 +61,8 @@ class GradientPlan {
   std::int64_t sequence(std::size_t bucket) const;
   std::int64_t order_sequence() const;
 
+  // The last run that reduced by it; 0 for none yet.
+  std::uint64_t last_run() const;
   // Gives the memory back if no reduction took place since run `since`. Between runs.
   void release_if_unused(std::uint64_t since);
 
@@ -92,8 +94,9 @@ class GradientPlans {
   GradientPlans(std::vector<Device> devices, std::int64_t bytes_per_pack);
   // The plan of a list of variables, made when it is first seen.
   GradientPlan& plan_for(std::span<const Variable> variables);
-  // A run is about to begin: from time to time frees the memory of plans that are not used any more,
-  // like those of models that are gone.
+  // A run is about to begin: frees the memory of plans that are not used any more, like those of
+  // models that are gone, and of all but a few where every step has a list of its own; many plans on,
+  // they are forgotten.
   void begin_run(std::uint64_t run);
 
  private:
@@ -105,6 +108,7 @@ class GradientPlans {
   const std::int64_t bytes_per_pack_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
+  std::int64_t next_id_ = 0;
 };
 
 }  // namespace lockstep

@@ -6,10 +6,12 @@
 #include <lockstep/cluster/cluster_view.h>
 #include <lockstep/cluster/tf_config.h>
 #include <lockstep/comm/grpc.h>
+#include <lockstep/tensor/tensor.h>
 
 #include <thread>
 #include <utility>
 
+#include "distribute/communicator_workers.h"
 #include "distribute/devices.h"
 #include "distribute/local_replicas.h"
 #include "ops/isa.h"
@@ -28,9 +30,9 @@ ClusterView view_of(const MultiWorkerOptions& options, SourceLocation at) {
 
 // What must not differ between workers, in words.
 std::string agreement(const MultiWorkerOptions& options, std::size_t num_replicas) {
-  return std::to_string(num_replicas) + " replicas each, seed " + std::to_string(options.seed) +
-         ", bytes_per_pack " + std::to_string(options.communication.bytes_per_pack) +
-         ", heartbeat_timeout " + std::to_string(options.heartbeat_timeout.count()) + " ms";
+  return std::to_string(num_replicas) + " replicas each, bytes_per_pack " +
+         std::to_string(options.communication.bytes_per_pack) + ", heartbeat_timeout " +
+         std::to_string(options.heartbeat_timeout.count()) + " ms";
 }
 
 std::string traits() {
@@ -63,6 +65,14 @@ WorkerLink link_workers(const ClusterView& view, const MultiWorkerOptions& optio
       }};
 }
 
+// The chief's seed, on every worker.
+std::uint64_t agreed_seed(const WorkerLink& link, std::uint64_t own, SourceLocation at) {
+  if (!link) return own;
+  const Tensor seed({1}, {static_cast<std::int64_t>(own)});
+  const Tensor agreed = CommunicatorWorkers(*link.communicator).broadcast("seed", seed, at);
+  return static_cast<std::uint64_t>(agreed.data<std::int64_t>()[0]);
+}
+
 std::shared_ptr<StrategyInterface> multi_worker(const MultiWorkerOptions& options,
                                                 SourceLocation at) {
   check_communication(options.communication, kName, at);
@@ -76,12 +86,13 @@ std::shared_ptr<StrategyInterface> multi_worker(const MultiWorkerOptions& option
     devices = devices_named(options.devices, /*fallback_to_cpu=*/false, kName, at);
   WorkerLink link = link_workers(view, options, devices.size());
   logging::info(message(kName, view.to_string(), "; ", devices.size(), " replicas here"));
+  const std::uint64_t seed = agreed_seed(link, options.seed, at);
   return std::make_shared<LocalReplicas>(
       LocalReplicas::Options{.name = std::string(kName) + " " + view.to_string() + ",",
                              .devices = std::move(devices),
                              .replica_threads = options.replica_threads,
                              .communication = options.communication,
-                             .seed = options.seed,
+                             .seed = seed,
                              .link = std::move(link)});
 }
 

@@ -13,24 +13,11 @@
 #include <cstring>
 #include <utility>
 
+#include "distribute/outside_replicas.h"
 #include "replica/mirrored_key.h"
 
 namespace lockstep {
 namespace {
-
-// The verbs of a strategy belong to its cross-replica side, and to no other strategy's.
-void require_outside_replicas(const StrategyInterface& strategy, const char* op,
-                              SourceLocation at) {
-  if (!has_strategy()) return;
-  if (current_replica_group().get() != &strategy)
-    throw FailedPrecondition(
-        message(op, "the scope or a run of another strategy is active; do not mix strategies"), at);
-  if (!in_cross_replica_context())
-    throw FailedPrecondition(message(op,
-                                     "called in a step function; it belongs outside run: use "
-                                     "get_replica_context()->all_reduce or merge_call"),
-                             at);
-}
 
 // How one leaf's components relate: a mirrored variable's value, the same object, or values of their
 // own. One component alone cannot tell that others have the same object.

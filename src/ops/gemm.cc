@@ -109,7 +109,8 @@ std::int64_t extent(const Gemm& gemm, std::int64_t stride, bool transpose, std::
 
 void compute_in_float(const Gemm& gemm, DType dtype, Device device, const void* a, const void* b,
                       const void* bias, void* c) {
-  ensure(gemm.row_c == gemm.n && gemm.stride_c == gemm.m * gemm.n && !gemm.accumulate, "gemm",
+  const bool dense_batch = gemm.batch == 1 || gemm.stride_c == gemm.m * gemm.n;
+  ensure(gemm.row_c == gemm.n && dense_batch && !gemm.accumulate, "gemm",
          "16-bit products are written without gaps");
   const auto widened = [&](const void* x, std::int64_t count) {
     Buffer wide = Buffer::allocate(device, static_cast<std::size_t>(count) * sizeof(float));

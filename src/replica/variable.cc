@@ -83,6 +83,11 @@ struct Variable::State : std::enable_shared_from_this<Variable::State> {
   void set_all(const Tensor& value) {
     for (std::size_t i = 0; i < components.size(); ++i) set(i, value);
   }
+  // Of a dtype that cannot be divided: the first replica has it all.
+  void set_all_to_sum_to(const Tensor& value) {
+    set_all(lockstep::zeros(shape, dtype));
+    if (group->workers().is_chief()) set(0, value);
+  }
 };
 
 namespace {
@@ -227,8 +232,12 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
           "' is on_read with aggregation sum: outside replicas only assign is defined");
   const Variable::State::Lock lock(state);
   if (!combine) {
-    state.set_all(divides ? div(value, static_cast<double>(state.group->num_replicas_in_sync()))
-                          : value);
+    if (!divides)
+      state.set_all(value);
+    else if (is_floating(state.dtype))
+      state.set_all(div(value, static_cast<double>(state.group->num_replicas_in_sync())));
+    else
+      state.set_all_to_sum_to(value);
   } else {
     state.check_valid(op, at);
     for (auto& component : state.components)

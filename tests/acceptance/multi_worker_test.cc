@@ -52,6 +52,7 @@ Strategy make() {
   };
   return MultiWorkerMirroredStrategy({.devices = devices(),
                                       .communication = {.timeout = seconds("TEST_TIMEOUT", 120)},
+                                      .seed = static_cast<std::uint64_t>(number("TEST_SEED")),
                                       .startup_timeout = seconds("TEST_STARTUP_TIMEOUT", 60)});
 }
 
@@ -112,6 +113,13 @@ void train_large(const Strategy& strategy) {
               static_cast<unsigned long long>(hash_of(model.trainable_variables())));
 }
 
+void draw(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Variable weights(normal({1000}));
+  std::printf("weights %016llx\n",
+              static_cast<unsigned long long>(hash_of(std::span(&weights, 1))));
+}
+
 void reduce_all(const Strategy& strategy, int steps) {
   for (int step = 1; step <= steps; ++step) {
     if (strategy.workers().rank() == 1 && step == number("TEST_SLEEP_BEFORE"))
@@ -136,14 +144,16 @@ void meet(const Strategy& strategy, const std::string& how) {
 void play(const std::string& scenario, const Strategy& strategy) {
   if (scenario == "digits") return train_digits(strategy);
   if (scenario == "large") return train_large(strategy);
+  if (scenario == "draw") return draw(strategy);
   if (scenario == "steps") return reduce_all(strategy, 1'000'000);
   if (scenario == "few steps") return reduce_all(strategy, 5);
   if (scenario == "unequal") return reduce_unequal(strategy);
   if (scenario == "barrier" || scenario == "broadcast") return meet(strategy, scenario);
-  if (scenario == "roles")
+  if (scenario.starts_with("roles"))
     std::printf("rank %d of %d%s, %d replicas\n", strategy.workers().rank(),
                 strategy.workers().size(), strategy.workers().is_chief() ? ", chief" : "",
                 strategy.num_replicas_in_sync());
+  if (scenario == "roles and few steps") reduce_all(strategy, 5);
 }
 
 const char* kind_of(const std::exception& error) {
@@ -243,10 +253,30 @@ TEST(Workers, TrainDigitsToTheSameBitsInEveryTopology) {
 }
 
 TEST(Workers, TrainALargeModelToTheSameBitsInEveryTopology) {
-  if (lockstep::testing::kSanitized) GTEST_SKIP() << "4096 x 4096 weights take too long under sanitizers";
+  if (lockstep::testing::kSanitized)
+    GTEST_SKIP() << "4096 x 4096 weights take too long under sanitizers";
   const std::string one = trained("large", 1, 4);
   EXPECT_EQ(trained("large", 2, 2), one);
   EXPECT_EQ(trained("large", 4, 1), one);
+}
+
+TEST(Workers, S12_SameStartEverywhere) {
+  const std::vector<std::string> addresses = free_addresses(2);
+  const std::string cluster = "\"worker\": " + json_list(addresses);
+  const auto first =
+      start("draw", {{"TF_CONFIG", tf_config(cluster, "worker", 0)}, {"TEST_SEED", "1"}});
+  const auto second =
+      start("draw", {{"TF_CONFIG", tf_config(cluster, "worker", 1)}, {"TEST_SEED", "2"}});
+  const auto alone = start("draw", {{"TF_CONFIG", "{}"}, {"TEST_SEED", "1"}});
+  const auto other = start("draw", {{"TF_CONFIG", "{}"}, {"TEST_SEED", "2"}});
+  std::vector<std::string> weights;
+  for (const auto& process : {&first, &second, &alone, &other}) {
+    EXPECT_EQ((*process)->wait(20s), 0) << (*process)->output();
+    weights.push_back(line_with("weights", (*process)->output()));
+  }
+  EXPECT_EQ(weights[0], weights[2]);
+  EXPECT_EQ(weights[1], weights[2]);
+  EXPECT_NE(weights[3], weights[2]);
 }
 
 TEST(Workers, S14_MissingPeer) {
@@ -276,9 +306,9 @@ TEST(Workers, S14_LatePeer) {
 TEST(Workers, S15_MismatchedCollective) {
   Workers workers("unequal", 2);
   for (const auto& worker : workers.all) {
-    EXPECT_EQ(worker->wait(20s), 3);
-    EXPECT_THAT(worker->output(), AllOf(HasSubstr("PeerError"), HasSubstr("10"), HasSubstr("12"),
-                                        HasSubstr("all_reduce")));
+    EXPECT_EQ(worker->wait(10s), 3);
+    EXPECT_THAT(worker->output(), AllOf(HasSubstr("PeerError"), HasSubstr("all_reduce of [10]"),
+                                        HasSubstr("all_reduce of [12]")));
   }
 }
 
@@ -302,27 +332,42 @@ TEST(Workers, S21_ChiefRules) {
 
   const std::string workers = "\"worker\": " + json_list(addresses);
   const auto no_chief = start("roles", {{"TF_CONFIG", tf_config(workers, "chief", 0)}});
-  EXPECT_EQ(no_chief->wait(10s), 3);
+  EXPECT_EQ(no_chief->wait(2s), 3);
   EXPECT_THAT(no_chief->output(),
               AllOf(HasSubstr("InvalidArgument"), HasSubstr("chief"), HasSubstr("worker")));
   const auto too_far = start("roles", {{"TF_CONFIG", tf_config(workers, "worker", 2)}});
-  EXPECT_EQ(too_far->wait(10s), 3);
-  EXPECT_THAT(too_far->output(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("2")));
+  EXPECT_EQ(too_far->wait(2s), 3);
+  EXPECT_THAT(too_far->output(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("worker 2"),
+                                       HasSubstr("index 0 to 1")));
 }
 
 TEST(Workers, S22_AnEvaluatorIsOnItsOwn) {
-  const std::vector<std::string> addresses = free_addresses(2);
-  const std::string workers = "\"worker\": " + json_list(addresses);
-  const auto evaluator = start("roles", {{"TF_CONFIG", tf_config(workers, "evaluator", 0)}});
-  EXPECT_EQ(evaluator->wait(20s), 0) << evaluator->output();
-  EXPECT_THAT(evaluator->output(), HasSubstr("rank 0 of 1, chief, 1 replicas"));
+  for (const bool listed : {false, true}) {
+    const std::vector<std::string> addresses = free_addresses(3);
+    std::string cluster = "\"worker\": " + json_list({addresses[0], addresses[1]});
+    if (listed) cluster += ", \"evaluator\": " + json_list({addresses[2]});
+    const auto of_task = [&](const char* scenario, const char* type, int index) {
+      return start(scenario, {{"TF_CONFIG", tf_config(cluster, type, index)}});
+    };
+    const auto first = of_task("few steps", "worker", 0);
+    const auto killed = of_task("steps", "evaluator", 0);
+    EXPECT_TRUE(killed->says("up", 20s)) << killed->output();
+    killed->signal(SIGKILL);
+    const auto evaluator = of_task("roles", "evaluator", 0);
+    EXPECT_EQ(evaluator->wait(20s), 0) << evaluator->output();
+    EXPECT_THAT(evaluator->output(), HasSubstr("rank 0 of 1, chief, 1 replicas"));
+    const auto second = of_task("roles and few steps", "worker", 1);
+    EXPECT_EQ(first->wait(20s), 0) << first->output();
+    EXPECT_EQ(second->wait(20s), 0) << second->output();
+    EXPECT_THAT(second->output(), HasSubstr("rank 1 of 2, 2 replicas"));
+  }
 }
 
 TEST(Workers, S23_PortTaken) {
   const Listener taken;
   const std::string cluster = "\"worker\": " + json_list({taken.address(), free_addresses(1)[0]});
   const auto worker = start("roles", {{"TF_CONFIG", tf_config(cluster, "worker", 0)}});
-  EXPECT_EQ(worker->wait(10s), 3);
+  EXPECT_EQ(worker->wait(5s), 3);
   EXPECT_THAT(worker->output(),
               AllOf(HasSubstr("Unavailable"), HasSubstr(taken.address()), HasSubstr("in use")));
 }
@@ -345,7 +390,7 @@ TEST(Workers, S24_Deadlines) {
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(workers[0].wait(12s), 3) << workers[0].output();
     const auto waited = std::chrono::steady_clock::now() - begin;
-    EXPECT_GE(waited, 4s);
+    EXPECT_GE(waited, 4900ms);  // 5 s from a moment before
     EXPECT_LE(waited, 10s);
     EXPECT_THAT(workers[0].output(), AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("worker 1")));
     if (scenario == std::string("few steps")) {

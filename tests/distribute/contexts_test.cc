@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/from_tensors.h>
 #include <lockstep/distribute/strategy.h>
+#include <lockstep/nn.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/tensor/factory.h>
 
@@ -62,6 +64,8 @@ TEST_P(Contexts, CTX04_TheVerbsAreRefusedInAStep) {
     EXPECT_THAT([&] { const auto scope = s.scope(); },
                 throws<FailedPrecondition>("[Strategy::scope]"));
     EXPECT_THAT([&] { s.gather(value); }, throws<FailedPrecondition>("[Strategy::gather]"));
+    EXPECT_THAT([&] { s.distribute_dataset(data::range(8).batch(4)); },
+                throws<FailedPrecondition>("[Strategy::distribute_dataset]"));
   });
 }
 
@@ -133,6 +137,27 @@ TEST(StrategyHandle, CopiesAndSlicesAreTheSameStrategy) {
   EXPECT_FALSE(sliced == replicas(2));
   const auto scope = sliced.scope();
   const auto inner = strategy.scope();
+}
+
+// What has been moved from still works, as a copy does.
+TEST(StrategyHandle, IsNeverEmpty) {
+  Strategy strategy = replicas(2);
+  const Strategy other = std::move(strategy);
+  EXPECT_EQ(strategy, other);  // NOLINT: the point
+  const auto scope = strategy.scope();
+  Variable v(Tensor(1.0f));
+  const Variable same_v = std::move(v);
+  EXPECT_EQ(v, same_v);  // NOLINT
+  nn::Sequential model{nn::Dense(2, 3), nn::Dense(3, 1)};
+  const nn::Sequential same_model = std::move(model);
+  EXPECT_EQ(model.trainable_variables(), same_model.trainable_variables());  // NOLINT
+  EXPECT_EQ(model(zeros({4, 2})).shape(), Shape({4, 1}));
+  auto dataset = strategy.distribute_dataset(data::range(8).batch(4));
+  const auto same_dataset = std::move(dataset);
+  auto batches = dataset.iterator();  // NOLINT
+  auto moved_to = std::move(batches);
+  EXPECT_TRUE(moved_to.next());
+  EXPECT_THAT([&] { batches.next(); }, throws<InvalidArgument>("moved from"));  // NOLINT
 }
 
 TEST(StrategyHandle, OneReplicaIsTheSameProgram) {

@@ -2,9 +2,11 @@
 #include "distribute/gradient_plan.h"
 
 #include <gmock/gmock.h>
+#include <lockstep/device/device.h>
 #include <lockstep/tensor/factory.h>
 
 #include <numeric>
+#include <string>
 
 #include "support/errors.h"
 
@@ -135,6 +137,35 @@ TEST(GradientPlans, AreFoundByTheList) {
   EXPECT_NE(&plans.plan_for(std::vector{a[1], a[0]}), &first);
   EXPECT_NE(first.sequence(0), second.sequence(0));
   EXPECT_EQ(first.sequence(1), first.sequence(0) + 1);
+}
+
+// As a program does that trains other variables at every step.
+TEST(GradientPlans, KeepMemoryForAFewListsAndForgetTheOldest) {
+  GradientPlans plans(kDevices, 1 << 20);
+  const auto bytes = [] { return memory_stats(kDevices[0]).in_use; };
+  std::uint64_t run = 0;
+  const auto reduce = [&](const std::vector<Variable>& variables) {
+    plans.begin_run(++run);
+    GradientPlan& plan = plans.plan_for(variables);
+    for (const int replica : {0, 1}) plan.memory_for(replica, plan.next_occasion(replica, run));
+    return std::string(plan.commit_name());
+  };
+  const auto first = variables_of({{1 << 16, DType::f32}});
+  const std::string name = reduce(first);
+  EXPECT_EQ(reduce(first), name);
+  std::vector<std::vector<Variable>> lists;
+  std::int64_t most = 0;
+  for (int i = 0; i < 200; ++i) {
+    lists.push_back(variables_of({{1 << 16, DType::f32}}));
+    const std::int64_t before = bytes();
+    reduce(lists.back());
+    if (i == 20) most = bytes() - before;
+    if (i > 20) {
+      EXPECT_LE(bytes() - before, most) << i;
+    }
+  }
+  EXPECT_NE(reduce(first), name) << "it was forgotten, and gets a name of its own";
+  EXPECT_EQ(reduce(first), reduce(first));
 }
 
 }  // namespace

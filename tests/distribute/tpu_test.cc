@@ -5,8 +5,11 @@
 #include <lockstep/distribute/tpu.h>
 #include <lockstep/lockstep.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <string>
 
 #include "distribute/traced_replicas.h"
 #include "support/errors.h"
@@ -163,14 +166,18 @@ TEST(TPUStrategy, S39_PadsTheLastBatchAndLeavesThePaddingOut) {
 }
 
 TEST(TPUStrategy, S39_TellsWhereItLookedForAPlugin) {
-  std::optional<std::string> before;
-  if (const char* path = std::getenv("LOCKSTEP_PJRT_CPU_PLUGIN")) before = path;
-  unsetenv("LOCKSTEP_PJRT_CPU_PLUGIN");
+  std::map<std::string, std::string> before;
+  for (const char* const name : {"LOCKSTEP_PJRT_CPU_PLUGIN", "TPU_LIBRARY_PATH"}) {
+    if (const char* const path = std::getenv(name)) before[name] = path;
+    unsetenv(name);
+  }
+  const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT([] { TPUStrategy(); },
               throws<Unavailable>("[TPUStrategy]", "no TPU", "LOCKSTEP_PJRT_CPU_PLUGIN"));
   EXPECT_THAT([] { make_strategy("tpu"); }, throws<Unavailable>("[TPUStrategy]"));
   EXPECT_THAT([] { TPUStrategy({.plugin = "/no/such.so"}); }, throws<Unavailable>("/no/such.so"));
-  if (before) setenv("LOCKSTEP_PJRT_CPU_PLUGIN", before->c_str(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  for (const auto& [name, path] : before) setenv(name.c_str(), path.c_str(), 1);
 }
 
 TEST(TPUStrategy, RefusesMoreReplicasThanCores) {

@@ -105,6 +105,9 @@ TEST(Matmul, EqualsTheDefinition) {
     ASSERT_EQ(y.shape(), c.result);
     expect_near(y, expected, 1e-13);
     expect_near(matmul(cast(a, DType::f32), cast(b, DType::f32), c.options), expected, 1e-6);
+    const Tensor half_a = cast(a, DType::bf16), half_b = cast(b, DType::bf16);
+    expect_near(matmul(half_a, half_b, c.options), reference(half_a, half_b, c.options, c.result),
+                1.01 / 256);
   }
 }
 

@@ -151,6 +151,18 @@ TEST_P(MirroredVariable, VAR08_AssigningATotalOutsideSharesItOut) {
   EXPECT_THAT(items(v.local_values()), ElementsAre(1, 1));
 }
 
+TEST_P(MirroredVariable, AssigningAnIntegerTotalOutsideKeepsItWhole) {
+  const auto strategy = make(2);
+  const auto scope = strategy.scope();
+  Variable v(Tensor(0), {.name = "count", .synchronization = on_read, .aggregation = sum});
+  v.assign(Tensor(3));
+  EXPECT_EQ(v.read().item<int>(), 3);
+  strategy.run([&] { Variable(v).assign_add(Tensor(2)); });
+  EXPECT_EQ(v.read().item<int>(), 7);
+  v.assign(Tensor(0));
+  EXPECT_EQ(v.read().item<int>(), 0);
+}
+
 TEST_P(MirroredVariable, OnReadOfOtherAggregationsTakesAssignmentsOutsideAsTheyAre) {
   const auto strategy = make(2);
   const auto scope = strategy.scope();

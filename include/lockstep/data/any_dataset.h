@@ -81,6 +81,8 @@ class LOCKSTEP_EXPORT AnyIterator {
 class LOCKSTEP_EXPORT AnyDataset {
  public:
   explicit AnyDataset(std::shared_ptr<const DatasetNode> node);
+  AnyDataset(const AnyDataset&) = default;  // a move is a copy
+  AnyDataset& operator=(const AnyDataset&) = default;
 
   static AnyDataset from_tensor_slices(Leaves tensors, SourceLocation at);
   static AnyDataset from_tensors(Leaves element, SourceLocation at);

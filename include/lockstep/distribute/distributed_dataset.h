@@ -56,6 +56,8 @@ class LOCKSTEP_EXPORT AnyDistributedDataset {
  public:
   AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
                         const data::AnyDataset& dataset, SourceLocation at);
+  AnyDistributedDataset(const AnyDistributedDataset&) = default;  // a move is a copy
+  AnyDistributedDataset& operator=(const AnyDistributedDataset&) = default;
   AnyDistributedIterator iterator() const {
     return {strategy_, name_, dealt_.iterator(), dealt_.element_spec()};
   }

@@ -26,7 +26,7 @@ struct MultiWorkerOptions {
   std::vector<std::string> devices = {};
   ReplicaThreads replica_threads = ReplicaThreads::concurrent;
   CommunicationOptions communication = {};  // the same on every worker
-  // Of all random numbers drawn in the strategy's scope and replicas; the same on every worker.
+  // Of all random numbers drawn in the strategy's scope and replicas; the chief's counts.
   std::uint64_t seed = 0;
   // How long the workers may take to find each other.
   std::chrono::milliseconds startup_timeout = std::chrono::minutes(5);

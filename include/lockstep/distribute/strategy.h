@@ -60,6 +60,8 @@ inline constexpr bool kNever = false;
 class LOCKSTEP_EXPORT Strategy {
  public:
   explicit Strategy(std::shared_ptr<StrategyInterface> implementation);
+  Strategy(const Strategy&) = default;  // a move is a copy: no handle is ever without its strategy
+  Strategy& operator=(const Strategy&) = default;
 
   class Scope;
   // Opens the strategy's scope in the calling thread until the returned guard dies. Re-entrant.
@@ -67,7 +69,7 @@ class LOCKSTEP_EXPORT Strategy {
 
   // The batches of `dataset`, whose batch size is the global one, dealt over the replicas: part k
   // of each batch goes to global replica k, in order, ceil(rows / replicas) rows each, the last
-  // parts short or empty. Throws InvalidArgument for a dataset that is not batched.
+  // parts short or empty. Throws InvalidArgument for elements with scalars, which no batch has.
   template <class T>
   DistributedDataset<T> distribute_dataset(const data::Dataset<T>& dataset,
                                            SourceLocation at = SourceLocation::current()) const {

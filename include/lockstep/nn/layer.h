@@ -52,10 +52,8 @@ class LOCKSTEP_EXPORT Layer {
  protected:
   Layer(std::string name, SourceLocation at) : name_(std::move(name)), at_(at) {}
   ~Layer() = default;
-  Layer(const Layer&) = default;
-  Layer(Layer&&) = default;
+  Layer(const Layer&) = default;  // a move is a copy: no handle is ever without its variables
   Layer& operator=(const Layer&) = default;
-  Layer& operator=(Layer&&) = default;
 
   // Makes the variable "<name>/<role>". Throws InvalidArgument when the initializer's value does
   // not fit.

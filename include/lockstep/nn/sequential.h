@@ -114,6 +114,8 @@ class LOCKSTEP_EXPORT Sequential : public Layer {
     requires(sizeof...(Layers) > 1 || !(std::same_as<Layers, Sequential> && ...))
   Sequential(Layers... layers)
       : Sequential(hold(std::move(layers)...)) {}  // NOLINT: reads as a list
+  Sequential(const Sequential&) = default;         // a move is a copy
+  Sequential& operator=(const Sequential&) = default;
 
   // The layers' results one after the other; what they throw names the layer. Thread-safe.
   Tensor operator()(const Tensor& x, CallOptions options = {},

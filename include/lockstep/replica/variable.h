@@ -62,6 +62,8 @@ class LOCKSTEP_EXPORT Variable {
   // for an undefined initial value; FailedPrecondition in a replica context of a strategy.
   explicit Variable(Tensor initial, VariableOptions options = {},
                     SourceLocation at = SourceLocation::current());
+  Variable(const Variable&) = default;  // a move is a copy: no handle is ever without its state
+  Variable& operator=(const Variable&) = default;
   // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not
   // trainable; legal in any context, without communication.
   static Variable zeros_like(const Variable& like, std::string name);
