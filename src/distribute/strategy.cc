@@ -235,11 +235,14 @@ ReplicaKind Strategy::kind_of_leaves(const std::vector<std::vector<Tensor>>& lea
   return kind;
 }
 
-void Strategy::check_components(std::size_t count) const {
+void Strategy::check_components(std::size_t count, const std::optional<BatchRows>& rows) const {
   require(count == num_local_replicas(), SourceLocation{}, "Strategy::run",
           "expected a PerReplica argument of ", num_local_replicas(),
           " components, one for each local replica, got ", count,
           "; distribute the dataset by the strategy that runs the step");
+  require(!rows || rows->local.size() == count, SourceLocation{}, "Strategy::run",
+          "expected the rows of ", count, " local replicas, got those of ",
+          rows ? rows->local.size() : 0);
 }
 
 int Strategy::num_replicas_in_sync() const { return implementation_->num_replicas_in_sync(); }

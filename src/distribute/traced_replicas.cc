@@ -102,7 +102,7 @@ void TracedReplicas::fail(std::optional<int> replica, Traces& traces) {
   } catch (const Error& error) {
     ErrorContext context = error.context();
     if (!context.replica) context.replica = replica;
-    if (!context.step) context.step = steps_ - 1;
+    if (!context.step) context.step = steps_;
     error.rethrow_with(std::move(context));
   } catch (const std::exception& error) {
     if (replica) logging::error("replica " + std::to_string(*replica) + " threw: " + error.what());

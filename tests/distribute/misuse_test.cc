@@ -344,5 +344,13 @@ TEST(Reduce, AVariableOfAnotherStrategyIsRefused) {
               throws<FailedPrecondition>("another strategy"));
 }
 
+TEST(Misuse, RowsOfAnotherNumberOfReplicas) {
+  const MirroredStrategy strategy({.devices = {"CPU:0", "CPU:1"}});
+  const PerReplica<Tensor> batch({zeros({1}), zeros({1})}, ReplicaKind::per_replica,
+                                 BatchRows{.local = {1}, .global = 1});
+  EXPECT_THAT([&] { strategy.run([](const Tensor& x) { return x; }, batch); },
+              throws<InvalidArgument>("[Strategy::run]", "rows of 2", "1"));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -128,18 +128,22 @@ TEST(TPUStrategy, S39_PadsTheLastBatchAndLeavesThePaddingOut) {
     const TPUStrategy strategy({.replicas = 4});
     const auto dataset = strategy.distribute_dataset(data::from_tensor_slices(Row{rows}).batch(4));
     const auto scope = strategy.scope();
-    const Variable w(Tensor(2.0f));
+    const Variable w(Tensor(2.0f)), b(Tensor(0.5f));
     metrics::Mean mean;
     const auto step = [&](const Row& batch) {
       GradientTape tape;
       const Tensor loss = nn::compute_average_loss(
-          square(w.read() * batch.x - 1),
+          square(w.read() * batch.x + b.read() - 1),
           fixed ? nn::AverageLossOptions{.global_batch_size = 4} : nn::AverageLossOptions{});
       mean.update_state(batch.x + 1);
-      return get_replica_context()->all_reduce(ReduceOp::sum, tape.gradient(loss, {w.read()})[0]);
+      std::vector<Tensor> sums{loss};
+      for (const Tensor& gradient : tape.gradient(loss, {w.read(), b.read()}))
+        sums.push_back(gradient);
+      for (Tensor& sum : sums) sum = get_replica_context()->all_reduce(ReduceOp::sum, sum);
+      return sums;
     };
     int steps = 0;
-    Tensor last;
+    std::vector<Tensor> last;
     for (const auto& batch : dataset) {
       const auto result = strategy.run(step, batch);
       ++steps;
@@ -149,8 +153,11 @@ TEST(TPUStrategy, S39_PadsTheLastBatchAndLeavesThePaddingOut) {
       }
     }
     EXPECT_EQ(steps, 3);
-    // 2 (2 - 1) 1 + 2 (4 - 1) 2 = 14, over 2 rows or 4.
-    EXPECT_EQ(last.item<float>(), fixed ? 3.5f : 7.0f);
+    // Off by 2.5 - 1 and 4.5 - 1, over 2 rows or 4; a row of padding would be off by 0.5 - 1.
+    const float over = fixed ? 4 : 2;
+    EXPECT_EQ(last[0].item<float>(), (1.5f * 1.5f + 3.5f * 3.5f) / over);
+    EXPECT_EQ(last[1].item<float>(), 2 * (1.5f * 1 + 3.5f * 2) / over);
+    EXPECT_EQ(last[2].item<float>(), 2 * (1.5f + 3.5f) / over);
     EXPECT_EQ(compilations(strategy), 1);
     EXPECT_FLOAT_EQ(mean.result().item<float>(), 1.3f);
   }

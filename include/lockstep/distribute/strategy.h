@@ -221,10 +221,10 @@ class LOCKSTEP_EXPORT Strategy {
   void check_argument(const T&) const {}
   template <class T>
   void check_argument(const PerReplica<T>& value) const {
-    check_components(value.size());
+    check_components(value.size(), value.rows());
   }
-  // Throws InvalidArgument unless there is a component for each local replica.
-  void check_components(std::size_t count) const;
+  // Throws InvalidArgument unless there is a component, and rows, for each local replica.
+  void check_components(std::size_t count, const std::optional<BatchRows>& rows) const;
 
   // The rows of the first argument that is a distributed batch.
   template <class... Args>

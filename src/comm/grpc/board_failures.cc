@@ -29,7 +29,7 @@ bool GrpcBoard::check_left(const Slot& slot) {
   if (left.empty()) return true;
   fail<PeerError>(slot, left, print_ranks(left), " will never come to ", slot.call.to_string(),
                   record(left[0]).left ? ", its group is gone" : ", the step there is over",
-                  last_seen(slot, left), "; all ranks must make the same calls");
+                  last_seen(slot, left), "; all ranks must make the same calls, and as many runs");
   return false;
 }
 
