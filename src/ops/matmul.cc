@@ -130,8 +130,11 @@ void put_gradients(const Tensor& a, const Tensor& b, MatmulOptions options, cons
                    GradientSink& sink) {
   if (sink.wants(1)) {
     // One matrix for the whole batch: a weight. Its gradient is a product over all rows.
-    if (b.rank() == 2 && !options.transpose_a)
-      sink.put(1, [&] { return gradient_of_b(as_rows(a), as_rows(dy), options); });
+    if (without_matrix(b.shape()).num_elements() == 1 && !options.transpose_a)
+      sink.put(1, [&] {
+        const Tensor gradient = gradient_of_b(as_rows(a), as_rows(dy), options);
+        return b.rank() == 2 ? gradient : reshape(gradient, b.shape());
+      });
     else
       put(
           1, b.shape(), sink, [&] { return gradient_of_b(a, dy, options); },

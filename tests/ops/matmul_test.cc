@@ -94,6 +94,8 @@ const Case kCases[] = {
     {{3, 1, 2, 3}, {4, 3, 2}, {}, {3, 4, 2, 2}},
     {{3, 1, 3, 2}, {1, 4, 3, 2}, {.transpose_a = true}, {3, 4, 2, 2}},
     {{2, 1, 3, 2, 3}, {2, 4, 1, 3, 2}, {}, {2, 4, 3, 2, 2}},
+    {{2, 5, 2, 3}, {1, 1, 3, 4}, {}, {2, 5, 2, 4}},
+    {{2, 5, 2, 3}, {1, 4, 3}, {.transpose_b = true}, {2, 5, 2, 4}},
 };
 
 TEST(Matmul, EqualsTheDefinition) {
@@ -109,6 +111,36 @@ TEST(Matmul, EqualsTheDefinition) {
     expect_near(matmul(half_a, half_b, c.options), reference(half_a, half_b, c.options, c.result),
                 1.01 / 256);
   }
+}
+
+// Off the widths of registers, and batches of which one side has a single matrix.
+TEST(Matmul, EqualsTheDefinitionForLargerMatrices) {
+  const Case cases[] = {
+      {{3, 67, 129}, {129, 65}, {}, {3, 67, 65}},
+      {{2, 129, 31}, {2, 129, 33}, {.transpose_a = true}, {2, 31, 33}},
+      {{5, 1, 1, 97}, {7, 97, 1}, {}, {5, 7, 1, 1}},
+      {{33, 257}, {4, 19, 257}, {.transpose_b = true}, {4, 33, 19}},
+  };
+  testing::under_each_isa([&] {
+    for (const Case& c : cases) {
+      SCOPED_TRACE(c.a.to_string() + " " + c.b.to_string());
+      const Tensor a = Noise(1).tensor<double>(c.a), b = Noise(2).tensor<double>(c.b);
+      const std::vector<double> expected = reference(a, b, c.options, c.result);
+      expect_near(matmul(a, b, c.options), expected, 1e-12);
+      expect_near(matmul(cast(a, DType::f32), cast(b, DType::f32), c.options), expected, 1e-5);
+    }
+  });
+}
+
+TEST(Matmul, GradientOfAWeightOfBatchOneIsWrittenInPlace) {
+  const Tensor x = Noise(1).tensor<float>({2, 4, 3}), w = Noise(2).tensor<float>({1, 3, 5});
+  const Buffer place = Buffer::allocate(Device{}, 15 * sizeof(float));
+  GradientTape tape;
+  tape.watch(w);
+  const Tensor dw =
+      tape.gradient(matmul(x, w), {w}, {.place = [&](std::size_t) { return place; }})[0];
+  EXPECT_EQ(dw.shape(), w.shape());
+  EXPECT_EQ(dw.raw_data(), place.data());
 }
 
 TEST(Matmul, RoundsSixteenBitTypesOnce) {
