@@ -34,6 +34,7 @@
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/gather.h>
 #include <lockstep/ops/matmul.h>
+#include <lockstep/ops/norm.h>
 #include <lockstep/ops/operand.h>
 #include <lockstep/ops/pool.h>
 #include <lockstep/ops/random.h>

@@ -80,6 +80,11 @@ inline std::vector<OpCase> op_cases() {
       LOCKSTEP_CASE(matmul(in.x, in.y, {.transpose_b = true})),
       LOCKSTEP_CASE(
           dense(in.x, matmul(in.x, in.y, {.transpose_a = true}), in.row, Activation::relu)),
+      LOCKSTEP_CASE(layer_norm(in.x, in.row, in.row)),
+      LOCKSTEP_CASE(rms_norm(in.x, in.row)),
+      LOCKSTEP_CASE(group_norm(in.x, in.row, in.row, {.groups = 2})),
+      LOCKSTEP_CASE(batch_norm(in.x, in.row, in.row).y),
+      LOCKSTEP_CASE(batch_norm_inference(in.x, in.row, square(in.row), in.row, in.row)),
       LOCKSTEP_CASE(softmax(in.x)),
       LOCKSTEP_CASE(log_softmax(in.x, 0)),
       LOCKSTEP_CASE(sparse_softmax_cross_entropy(in.labels, in.x)),

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/norm.h>
+
+#include "support/traced.h"
+#include "support/values.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing;  // NOLINT
+
+TEST(NormXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(1);
+  const Tensors x = {noise.tensor<float>({3, 2, 6}), noise.tensor<float>({6}),
+                     noise.tensor<float>({6}), noise.tensor<float>({6}),
+                     noise.tensor<float>({6}) + 1.5};
+  const auto f = [](const Tensors& t) {
+    const BatchNorm batch = batch_norm(t[0], t[1], t[2]);
+    return Tensors{layer_norm(t[0], t[1], t[2]),
+                   layer_norm(t[0], Tensor(), Tensor(), {.axis = 1}),
+                   rms_norm(t[0], t[1]),
+                   group_norm(t[0], t[1], t[2], {.groups = 3}),
+                   batch.y,
+                   batch.mean,
+                   batch.variance,
+                   batch_norm_inference(t[0], t[3], t[4], t[1], t[2])};
+  };
+  expect_same_traced(x, f, {.tolerance = 1e-4});
+  Tensors wide, halves;
+  for (const Tensor& each : x) {
+    wide.push_back(cast(each, DType::f64));
+    halves.push_back(cast(each, DType::bf16));
+  }
+  expect_same_traced(wide, f, {.tolerance = 1e-11, .gradients = false});
+  expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+}
+
+}  // namespace
+}  // namespace lockstep
