@@ -28,6 +28,7 @@
 // binary_list.h.
 
 #include <lockstep/ops/activation.h>
+#include <lockstep/ops/attention.h>
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/conv.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/ops/attention.h>
+#include <lockstep/ops/compare.h>
 #include <lockstep/ops/norm.h>
 
 #include "support/traced.h"
@@ -33,6 +35,32 @@ TEST(NormXla, EqualsCpu) {
     halves.push_back(cast(each, DType::bf16));
   }
   expect_same_traced(wide, f, {.tolerance = 1e-11, .gradients = false});
+  expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+}
+
+TEST(AttentionXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(2);
+  const Tensors x = {noise.tensor<float>({2, 3, 4}), noise.tensor<float>({2, 5, 4}),
+                     noise.tensor<float>({2, 5, 2}), noise.tensor<float>({3, 5}),
+                     less(noise.tensor<float>({2, 3, 1}), 0.2)};
+  const auto f = [](const Tensors& t) {
+    return Tensors{
+        scaled_dot_product_attention(t[0], t[1], t[2]),
+        scaled_dot_product_attention(t[0], t[1], t[2], t[3]),
+        scaled_dot_product_attention(t[0], t[1], t[2], t[4]),
+        scaled_dot_product_attention(t[0], t[1], t[2], t[4], {.causal = true}),
+        scaled_dot_product_attention(t[0], t[1], t[2], {}, {.causal = true, .scale = 2})};
+  };
+  expect_same_traced(x, f, {.tolerance = 5e-5, .gradients = false});
+  const auto masked = [](const Tensors& t) {
+    return Tensors{scaled_dot_product_attention(t[0], t[1], t[2], t[3]),
+                   scaled_dot_product_attention(t[0], t[1], t[2], t[4], {.causal = true})};
+  };
+  expect_same_traced(x, masked, {.tolerance = 5e-5});
+  Tensors halves;
+  for (const Tensor& each : x)
+    halves.push_back(is_floating(each.dtype()) ? cast(each, DType::bf16) : each);
   expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
 }
 

@@ -124,6 +124,7 @@ const Call kCalls[] = {
     {"sparse_softmax_cross_entropy", "logits", [](T, T u) { sparse_softmax_cross_entropy(indices(), u); }, __LINE__},
     {"softmax_cross_entropy", "labels", [](T x, T u) { softmax_cross_entropy(u, x); }, __LINE__},
     {"softmax_cross_entropy", "logits", [](T x, T u) { softmax_cross_entropy(x, u); }, __LINE__},
+    {"scaled_dot_product_attention", "v", [](T x, T u) { scaled_dot_product_attention(x, x, u); }, __LINE__},
     {"layer_norm", "x", [](T, T u) { layer_norm(u, u, u); }, __LINE__},
     {"rms_norm", "x", [](T, T u) { rms_norm(u, u); }, __LINE__},
     {"group_norm", "x", [](T, T u) { group_norm(u, u, u); }, __LINE__},

@@ -80,6 +80,9 @@ inline std::vector<OpCase> op_cases() {
       LOCKSTEP_CASE(matmul(in.x, in.y, {.transpose_b = true})),
       LOCKSTEP_CASE(
           dense(in.x, matmul(in.x, in.y, {.transpose_a = true}), in.row, Activation::relu)),
+      LOCKSTEP_CASE(scaled_dot_product_attention(in.x, in.y, in.y, {}, {.causal = true})),
+      LOCKSTEP_CASE(scaled_dot_product_attention(in.x, in.y, in.y,
+                                                 matmul(in.x, in.y, {.transpose_b = true}))),
       LOCKSTEP_CASE(layer_norm(in.x, in.row, in.row)),
       LOCKSTEP_CASE(rms_norm(in.x, in.row)),
       LOCKSTEP_CASE(group_norm(in.x, in.row, in.row, {.groups = 2})),
