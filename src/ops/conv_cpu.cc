@@ -22,8 +22,8 @@ struct Columns {
   const Convolution& conv;
   std::int64_t in = conv.in_c / conv.groups;
   std::int64_t out = conv.out_c / conv.groups;
-  std::int64_t taps = conv.kernel_h * conv.kernel_w * in;  // columns of the matrix, channels last
-  std::int64_t pixels = conv.out_h * conv.out_w;           // rows per image
+  std::int64_t taps = conv.taps() * in;     // columns of the matrix, channels last
+  std::int64_t pixels = conv.out_pixels();  // rows per image
 
   std::int64_t images(std::size_t element) const {
     const std::int64_t image = pixels * taps * static_cast<std::int64_t>(element);
@@ -38,20 +38,28 @@ template <class F>
 void for_each_tap(const Columns& columns, std::int64_t images, std::int64_t group, F&& f) {
   const Convolution& c = columns.conv;
   std::int64_t column = 0;
+  // The taps of one plane of one pixel, of which the plane is -1 where it lies outside.
+  const auto plane_taps = [&](std::int64_t plane, std::int64_t r, std::int64_t s) {
+    for (std::int64_t i = 0; i < c.kernel_h; ++i) {
+      const std::int64_t row = r * c.stride_h + i * c.dilation_h - c.pad_top;
+      const bool row_inside = plane >= 0 && row >= 0 && row < c.in_h;
+      for (std::int64_t j = 0; j < c.kernel_w; ++j) {
+        const std::int64_t col = s * c.stride_w + j * c.dilation_w - c.pad_left;
+        const bool inside = row_inside && col >= 0 && col < c.in_w;
+        const std::int64_t pixel = (plane * c.in_h + row) * c.in_w + col;
+        f(inside ? pixel * c.in_c + group * columns.in : -1, column);
+        column += columns.in;
+      }
+    }
+  };
   for (std::int64_t n = 0; n < images; ++n)
-    for (std::int64_t r = 0; r < c.out_h; ++r)
-      for (std::int64_t s = 0; s < c.out_w; ++s)
-        for (std::int64_t i = 0; i < c.kernel_h; ++i) {
-          const std::int64_t row = r * c.stride_h + i * c.dilation_h - c.pad_top;
-          const bool row_inside = row >= 0 && row < c.in_h;
-          for (std::int64_t j = 0; j < c.kernel_w; ++j) {
-            const std::int64_t col = s * c.stride_w + j * c.dilation_w - c.pad_left;
-            const bool inside = row_inside && col >= 0 && col < c.in_w;
-            const std::int64_t pixel = (n * c.in_h + row) * c.in_w + col;
-            f(inside ? pixel * c.in_c + group * columns.in : -1, column);
-            column += columns.in;
+    for (std::int64_t q = 0; q < c.out_d; ++q)
+      for (std::int64_t r = 0; r < c.out_h; ++r)
+        for (std::int64_t s = 0; s < c.out_w; ++s)
+          for (std::int64_t h = 0; h < c.kernel_d; ++h) {
+            const std::int64_t depth = q * c.stride_d + h * c.dilation_d - c.pad_front;
+            plane_taps(depth >= 0 && depth < c.in_d ? n * c.in_d + depth : -1, r, s);
           }
-        }
 }
 
 template <class T>
@@ -94,7 +102,7 @@ void convolve_by_columns(const Convolution& c, Device device, const T* x, const 
                          bool relu, T* y) {
   const Columns columns{c};
   for_each_piece<T>(columns, device, [&](auto first, auto images, auto group, T* matrix) {
-    gather(columns, images, group, x + first * c.in_h * c.in_w * c.in_c, matrix);
+    gather(columns, images, group, x + first * c.in_pixels() * c.in_c, matrix);
     const std::int64_t channel = group * columns.out;
     compute({.m = images * columns.pixels,
              .n = columns.out,
@@ -112,7 +120,7 @@ template <class T>
 void input_gradient_by_columns(const Convolution& c, Device device, const T* dy, const T* w,
                                T* dx) {
   const Columns columns{c};
-  const std::int64_t image = c.in_h * c.in_w * c.in_c;
+  const std::int64_t image = c.in_pixels() * c.in_c;
   std::fill_n(dx, c.batch * image, T(0));
   for_each_piece<T>(columns, device, [&](auto first, auto images, auto group, T* matrix) {
     const std::int64_t channel = group * columns.out;
@@ -133,7 +141,7 @@ void weight_gradient_by_columns(const Convolution& c, Device device, const T* x,
                                 T* dw) {
   const Columns columns{c};
   for_each_piece<T>(columns, device, [&](auto first, auto images, auto group, T* matrix) {
-    gather(columns, images, group, x + first * c.in_h * c.in_w * c.in_c, matrix);
+    gather(columns, images, group, x + first * c.in_pixels() * c.in_c, matrix);
     const std::int64_t channel = group * columns.out;
     compute({.m = columns.taps,
              .n = columns.out,
@@ -147,11 +155,9 @@ void weight_gradient_by_columns(const Convolution& c, Device device, const T* x,
   });
 }
 
-std::int64_t count_x(const Convolution& c) { return c.batch * c.in_h * c.in_w * c.in_c; }
-std::int64_t count_y(const Convolution& c) { return c.batch * c.out_h * c.out_w * c.out_c; }
-std::int64_t count_w(const Convolution& c) {
-  return c.kernel_h * c.kernel_w * (c.in_c / c.groups) * c.out_c;
-}
+std::int64_t count_x(const Convolution& c) { return c.batch * c.in_pixels() * c.in_c; }
+std::int64_t count_y(const Convolution& c) { return c.batch * c.out_pixels() * c.out_c; }
+std::int64_t count_w(const Convolution& c) { return c.taps() * (c.in_c / c.groups) * c.out_c; }
 
 Buffer floats(Device device, std::int64_t count) {
   return Buffer::allocate(device, static_cast<std::size_t>(count) * sizeof(float));

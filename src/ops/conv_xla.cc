@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "ops/hlo.h"
 #include "ops/traced.h"
 
@@ -6,59 +8,93 @@ namespace lockstep::traced {
 namespace {
 
 using hlo::Expr;
+using Three = std::array<std::int64_t, 3>;  // along depth, height and width
 
-// One convolution instruction, by what may differ between the three: strides, padding and dilations
-// along height and width.
+// One convolution instruction, by what may differ between the three: strides, padding and dilations.
 struct Window {
-  std::int64_t stride_h = 1, stride_w = 1;
-  std::int64_t top, bottom, left, right;
-  std::int64_t x_dilation_h = 1, x_dilation_w = 1;
-  std::int64_t w_dilation_h = 1, w_dilation_w = 1;
+  Three stride{1, 1, 1}, before{}, after{}, x_dilation{1, 1, 1}, w_dilation{1, 1, 1};
 };
 
-std::string pair(std::int64_t a, std::int64_t b) {
-  const std::int64_t both[] = {a, b};
-  return hlo::array(both);
+// The extents of a Convolution, by axis.
+struct Extents {
+  std::size_t axes;
+  Three in, out, kernel, stride, dilation, before, after;
+
+  explicit Extents(const Convolution& c)
+      : axes(static_cast<std::size_t>(c.axes)),
+        in{c.in_d, c.in_h, c.in_w},
+        out{c.out_d, c.out_h, c.out_w},
+        kernel{c.kernel_d, c.kernel_h, c.kernel_w},
+        stride{c.stride_d, c.stride_h, c.stride_w},
+        dilation{c.dilation_d, c.dilation_h, c.dilation_w},
+        before{c.pad_front, c.pad_top, c.pad_left},
+        after{c.pad_back, c.pad_bottom, c.pad_right} {}
+
+  // Those of the axes that the tensors have.
+  std::span<const std::int64_t> of(const Three& values) const {
+    return std::span(values).subspan(3 - axes);
+  }
+  // [first.., <axes>, last..]
+  Shape shape(std::vector<std::int64_t> first, const Three& size,
+              std::initializer_list<std::int64_t> last) const {
+    for (const std::int64_t extent : of(size)) first.push_back(extent);
+    first.insert(first.end(), last);
+    return Shape(std::span<const std::int64_t>(first));
+  }
+  // "[b, 0, 1, f]" of "b", "f": the axes between two.
+  std::string between(const char* first, const char* last) const {
+    std::string text = first;
+    for (std::size_t axis = 0; axis < axes; ++axis) text += std::to_string(axis) + ", ";
+    return '[' + text + last + ']';
+  }
+};
+
+std::string padding_text(const Extents& e, const Window& window) {
+  std::string text;
+  for (std::size_t i = 3 - e.axes; i < 3; ++i)
+    text += (text.empty() ? "[" : ", [") + std::to_string(window.before[i]) + ", " +
+            std::to_string(window.after[i]) + "]";
+  return "dense<[" + text + "]> : tensor<" + std::to_string(e.axes) + "x2xi64>";
 }
 
-// `axes` names those of x, w and the result, as StableHLO does.
-Expr convolution(const Expr& x, const Expr& w, const char* axes, const Window& window,
-                 std::int64_t feature_groups, std::int64_t batch_groups, const Shape& shape) {
+// `layout` names the axes of x, w and the result, as StableHLO does.
+Expr convolution(const Extents& e, const Expr& x, const Expr& w, const std::string& layout,
+                 const Window& window, std::int64_t feature_groups, std::int64_t batch_groups,
+                 const Shape& shape) {
   const xla::Node operands[] = {x.node(), w.node()};
   const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const auto array = [&](const Three& values) { return hlo::array(e.of(values)); };
   const hlo::Element element = hlo::is_half(x.element()) ? hlo::Element::f32 : x.element();
   return Expr(xla::current_trace()->emit(
       "stablehlo.convolution", operands,
       "batch_group_count = " + number(batch_groups) +
-          " : i64, dimension_numbers = #stablehlo.conv<" + axes +
-          ">, feature_group_count = " + number(feature_groups) + " : i64, lhs_dilation = " +
-          pair(window.x_dilation_h, window.x_dilation_w) + ", padding = dense<[[" +
-          number(window.top) + ", " + number(window.bottom) + "], [" + number(window.left) + ", " +
-          number(window.right) + "]]> : tensor<2x2xi64>, precision_config = " + hlo::kPrecision +
-          ", rhs_dilation = " + pair(window.w_dilation_h, window.w_dilation_w) +
-          ", window_strides = " + pair(window.stride_h, window.stride_w),
+          " : i64, dimension_numbers = #stablehlo.conv<" + layout + ">, feature_group_count = " +
+          number(feature_groups) + " : i64, lhs_dilation = " + array(window.x_dilation) +
+          ", padding = " + padding_text(e, window) + ", precision_config = " + hlo::kPrecision +
+          ", rhs_dilation = " + array(window.w_dilation) +
+          ", window_strides = " + array(window.stride),
       hlo::Type{element, shape}));
 }
 
 // The extent of n elements at distance d.
 std::int64_t dilated(std::int64_t n, std::int64_t d) { return (n - 1) * d + 1; }
 
+// Images, kernels, images.
+std::string plain(const Extents& e) {
+  return e.between("b, ", "f") + "x" + e.between("", "i, o") + "->" + e.between("b, ", "f");
+}
+
 }  // namespace
 
 Tensor convolve(const Convolution& c, const Tensor& x, const Tensor& w, const Tensor& bias,
                 bool relu) {
-  Expr y = convolution(hlo::operand("conv2d", x), hlo::operand("conv2d", w),
-                       "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
-                       {.stride_h = c.stride_h,
-                        .stride_w = c.stride_w,
-                        .top = c.pad_top,
-                        .bottom = c.pad_bottom,
-                        .left = c.pad_left,
-                        .right = c.pad_right,
-                        .w_dilation_h = c.dilation_h,
-                        .w_dilation_w = c.dilation_w},
-                       c.groups, 1, {c.batch, c.out_h, c.out_w, c.out_c});
-  if (bias.defined()) y = y + hlo::wide_operand("conv2d", bias);
+  const Extents e(c);
+  const char* const op = names_of(c).forward;
+  Expr y = convolution(
+      e, hlo::operand(op, x), hlo::operand(op, w), plain(e),
+      {.stride = e.stride, .before = e.before, .after = e.after, .w_dilation = e.dilation},
+      c.groups, 1, e.shape({c.batch}, e.out, {c.out_c}));
+  if (bias.defined()) y = y + hlo::wide_operand(op, bias);
   if (relu) y = hlo::maximum(y, 0);
   return hlo::tensor(y, x.dtype());
 }
@@ -66,46 +102,40 @@ Tensor convolve(const Convolution& c, const Tensor& x, const Tensor& w, const Te
 // A convolution of dy, spread by the strides, with the kernels turned around and in and out
 // exchanged within each group.
 Tensor convolve_input_gradient(const Convolution& c, const Tensor& dy, const Tensor& w) {
+  const Extents e(c);
+  const char* const op = names_of(c).input_gradient;
   const std::int64_t in = c.in_c / c.groups, out = c.out_c / c.groups;
-  constexpr std::int64_t kExchange[] = {0, 1, 4, 3, 2}, kSpatial[] = {0, 1};
-  const Expr grouped = hlo::reshape(hlo::operand("conv2d_input_gradient", w),
-                                    {c.kernel_h, c.kernel_w, in, c.groups, out});
+  const std::vector<std::int64_t> spatial = hlo::axes_up_to(static_cast<int>(c.axes));
+  std::vector<std::int64_t> exchange = spatial;
+  for (const std::int64_t axis : {2, 1, 0}) exchange.push_back(c.axes + axis);
+  const Expr grouped =
+      hlo::reshape(hlo::operand(op, w), e.shape({}, e.kernel, {in, c.groups, out}));
   const Expr kernels = hlo::reverse(
-      hlo::reshape(hlo::transpose(grouped, kExchange), {c.kernel_h, c.kernel_w, out, c.in_c}),
-      kSpatial);
-  const std::int64_t span_h = dilated(c.kernel_h, c.dilation_h),
-                     span_w = dilated(c.kernel_w, c.dilation_w);
-  const std::int64_t top = span_h - c.pad_top - 1, left = span_w - c.pad_left - 1;
-  const Expr dx = convolution(hlo::operand("conv2d_input_gradient", dy), kernels,
-                              "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
-                              {.top = top,
-                               .bottom = c.in_h + span_h - 1 - dilated(c.out_h, c.stride_h) - top,
-                               .left = left,
-                               .right = c.in_w + span_w - 1 - dilated(c.out_w, c.stride_w) - left,
-                               .x_dilation_h = c.stride_h,
-                               .x_dilation_w = c.stride_w,
-                               .w_dilation_h = c.dilation_h,
-                               .w_dilation_w = c.dilation_w},
-                              c.groups, 1, {c.batch, c.in_h, c.in_w, c.in_c});
+      hlo::reshape(hlo::transpose(grouped, exchange), e.shape({}, e.kernel, {out, c.in_c})),
+      spatial);
+  Window window{.x_dilation = e.stride, .w_dilation = e.dilation};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::int64_t span = dilated(e.kernel[i], e.dilation[i]);
+    window.before[i] = span - e.before[i] - 1;
+    window.after[i] = e.in[i] + span - 1 - dilated(e.out[i], e.stride[i]) - window.before[i];
+  }
+  const Expr dx = convolution(e, hlo::operand(op, dy), kernels, plain(e), window, c.groups, 1,
+                              e.shape({c.batch}, e.in, {c.in_c}));
   return hlo::tensor(dx, dy.dtype());
 }
 
 // A convolution of x with dy as kernels, in which images and channels change places.
 Tensor convolve_weight_gradient(const Convolution& c, const Tensor& x, const Tensor& dy) {
-  const Expr dw = convolution(hlo::operand("conv2d_weight_gradient", x),
-                              hlo::operand("conv2d_weight_gradient", dy),
-                              "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]",
-                              {.stride_h = c.dilation_h,
-                               .stride_w = c.dilation_w,
-                               .top = c.pad_top,
-                               .bottom = dilated(c.out_h, c.stride_h) - c.in_h +
-                                         dilated(c.kernel_h, c.dilation_h) - c.pad_top - 1,
-                               .left = c.pad_left,
-                               .right = dilated(c.out_w, c.stride_w) - c.in_w +
-                                        dilated(c.kernel_w, c.dilation_w) - c.pad_left - 1,
-                               .w_dilation_h = c.stride_h,
-                               .w_dilation_w = c.stride_w},
-                              1, c.groups, {c.kernel_h, c.kernel_w, c.in_c / c.groups, c.out_c});
+  const Extents e(c);
+  const char* const op = names_of(c).weight_gradient;
+  Window window{.stride = e.dilation, .before = e.before, .w_dilation = e.stride};
+  for (std::size_t i = 0; i < 3; ++i)
+    window.after[i] = dilated(e.out[i], e.stride[i]) - e.in[i] +
+                      dilated(e.kernel[i], e.dilation[i]) - e.before[i] - 1;
+  const Expr dw = convolution(
+      e, hlo::operand(op, x), hlo::operand(op, dy),
+      e.between("f, ", "b") + "x" + e.between("i, ", "o") + "->" + e.between("", "b, f"), window, 1,
+      c.groups, e.shape({}, e.kernel, {c.in_c / c.groups, c.out_c}));
   return hlo::tensor(dw, x.dtype());
 }
 

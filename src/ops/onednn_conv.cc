@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <initializer_list>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,26 +26,41 @@ struct Descriptions {
   Dims strides, dilations, pad_begin, pad_end;
 };
 
-// `w` leaves the format to oneDNN, `plain_w` is HWIO.
+// What is along depth, height and width, or without a depth along the latter two. oneDNN has an axis of
+// width alone, too, but no better kernels for it.
+Dims spatial(const Convolution& c, std::int64_t depth, std::int64_t height, std::int64_t width) {
+  return c.axes == 3 ? Dims{depth, height, width} : Dims{height, width};
+}
+Dims with_spatial(const Convolution& c, Dims first, std::int64_t depth, std::int64_t height,
+                  std::int64_t width) {
+  for (const std::int64_t extent : spatial(c, depth, height, width)) first.push_back(extent);
+  return first;
+}
+
+// `w` leaves the format to oneDNN, `plain_w` is [D]HWIO.
 Descriptions descriptions(const Convolution& c, DType dtype) {
   const auto type = type_of(dtype);
   const std::int64_t in = c.in_c / c.groups;
   const std::int64_t out = c.out_c / c.groups;
-  Dims w{out, in, c.kernel_h, c.kernel_w};
-  Dims w_strides{1, c.out_c, c.kernel_w * in * c.out_c, in * c.out_c};
+  const std::int64_t tap = in * c.out_c;
+  Dims w = with_spatial(c, {out, in}, c.kernel_d, c.kernel_h, c.kernel_w);
+  Dims w_strides =
+      with_spatial(c, {1, c.out_c}, c.kernel_h * c.kernel_w * tap, c.kernel_w * tap, tap);
+  const auto channels_last = c.axes == 3 ? memory::format_tag::ndhwc : memory::format_tag::nhwc;
   if (c.groups > 1) {
     w.insert(w.begin(), c.groups);
     w_strides.insert(w_strides.begin(), out);
   }
-  return {.x = {{c.batch, c.in_c, c.in_h, c.in_w}, type, memory::format_tag::nhwc},
-          .w = {w, type, memory::format_tag::any},
-          .plain_w = {w, type, w_strides},
-          .bias = {{c.out_c}, type, memory::format_tag::x},
-          .y = {{c.batch, c.out_c, c.out_h, c.out_w}, type, memory::format_tag::nhwc},
-          .strides = {c.stride_h, c.stride_w},
-          .dilations = {c.dilation_h - 1, c.dilation_w - 1},
-          .pad_begin = {c.pad_top, c.pad_left},
-          .pad_end = {c.pad_bottom, c.pad_right}};
+  return {
+      .x = {with_spatial(c, {c.batch, c.in_c}, c.in_d, c.in_h, c.in_w), type, channels_last},
+      .w = {w, type, memory::format_tag::any},
+      .plain_w = {w, type, w_strides},
+      .bias = {{c.out_c}, type, memory::format_tag::x},
+      .y = {with_spatial(c, {c.batch, c.out_c}, c.out_d, c.out_h, c.out_w), type, channels_last},
+      .strides = spatial(c, c.stride_d, c.stride_h, c.stride_w),
+      .dilations = spatial(c, c.dilation_d - 1, c.dilation_h - 1, c.dilation_w - 1),
+      .pad_begin = spatial(c, c.pad_front, c.pad_top, c.pad_left),
+      .pad_end = spatial(c, c.pad_back, c.pad_bottom, c.pad_right)};
 }
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
@@ -116,7 +133,7 @@ Entry make_weight_gradient(const Convolution& conv, DType dtype) {
       chosen, d.plain_w, chosen);
 }
 
-static_assert(sizeof(Convolution) <= 20 * sizeof(std::int64_t));
+static_assert(sizeof(Convolution) <= 28 * sizeof(std::int64_t));
 
 Key key_of(Kind kind, const Convolution& conv, DType dtype, bool bias, bool relu) {
   using Words = std::array<std::int64_t, sizeof(Convolution) / sizeof(std::int64_t)>;
@@ -128,21 +145,33 @@ Key key_of(Kind kind, const Convolution& conv, DType dtype, bool bias, bool relu
 }
 
 std::string text_of(const Convolution& c, DType dtype) {
+  const auto shape = [](Dims dims, std::initializer_list<std::int64_t> last) {
+    dims.insert(dims.end(), last);
+    return Shape(std::span<const std::int64_t>(dims)).to_string();
+  };
+  const auto list = [](const Dims& dims) {
+    std::string text;
+    for (const std::int64_t each : dims) text += (text.empty() ? "" : "x") + std::to_string(each);
+    return text;
+  };
   std::ostringstream out;
-  out << name_of(dtype) << " images " << Shape{c.batch, c.in_h, c.in_w, c.in_c}.to_string()
-      << ", kernels " << Shape{c.kernel_h, c.kernel_w, c.in_c / c.groups, c.out_c}.to_string()
-      << ", result " << Shape{c.batch, c.out_h, c.out_w, c.out_c}.to_string() << ", strides "
-      << c.stride_h << "x" << c.stride_w << ", dilations " << c.dilation_h << "x" << c.dilation_w
-      << ", padding {" << c.pad_top << ", " << c.pad_bottom << ", " << c.pad_left << ", "
-      << c.pad_right << "}, groups " << c.groups;
+  out << name_of(dtype) << " images "
+      << shape(with_spatial(c, {c.batch}, c.in_d, c.in_h, c.in_w), {c.in_c}) << ", kernels "
+      << shape(spatial(c, c.kernel_d, c.kernel_h, c.kernel_w), {c.in_c / c.groups, c.out_c})
+      << ", result " << shape(with_spatial(c, {c.batch}, c.out_d, c.out_h, c.out_w), {c.out_c})
+      << ", strides " << list(spatial(c, c.stride_d, c.stride_h, c.stride_w)) << ", dilations "
+      << list(spatial(c, c.dilation_d, c.dilation_h, c.dilation_w)) << ", padding "
+      << list(spatial(c, c.pad_front, c.pad_top, c.pad_left)) << " and "
+      << list(spatial(c, c.pad_back, c.pad_bottom, c.pad_right)) << ", groups " << c.groups;
   return std::move(out).str();
 }
 
 // oneDNN walks over padding and over the gaps between taps, however far beyond the image they reach.
 bool reaches_far(const Convolution& c) {
   constexpr std::int64_t kFar = 1024;
-  return std::max({c.stride_h, c.stride_w, c.dilation_h, c.dilation_w, c.pad_top, c.pad_bottom,
-                   c.pad_left, c.pad_right}) > kFar;
+  return std::max({c.stride_d, c.stride_h, c.stride_w, c.dilation_d, c.dilation_h, c.dilation_w,
+                   c.pad_front, c.pad_back, c.pad_top, c.pad_bottom, c.pad_left, c.pad_right}) >
+         kFar;
 }
 
 // f(the entry for this convolution), unless oneDNN has no kernel for it.
@@ -172,7 +201,7 @@ const void* reordered(Entry& entry, Device device, const void* w, Buffer& storag
 bool convolve(const Convolution& conv, DType dtype, Device device, const void* x, const void* w,
               const void* bias, bool relu, void* y) {
   const auto make = [&] { return make_forward(conv, dtype, bias != nullptr, relu); };
-  return with_entry("conv2d", Kind::forward, conv, dtype, bias != nullptr, relu, make,
+  return with_entry(names_of(conv).forward, Kind::forward, conv, dtype, bias != nullptr, relu, make,
                     [&](Entry& entry) {
                       Buffer storage;
                       const void* weights = reordered(entry, device, w, storage);
@@ -186,8 +215,8 @@ bool convolve(const Convolution& conv, DType dtype, Device device, const void* x
 bool convolve_input_gradient(const Convolution& conv, DType dtype, Device device, const void* dy,
                              const void* w, void* dx) {
   const auto make = [&] { return make_input_gradient(conv, dtype); };
-  return with_entry("conv2d_input_gradient", Kind::input_gradient, conv, dtype, false, false, make,
-                    [&](Entry& entry) {
+  return with_entry(names_of(conv).input_gradient, Kind::input_gradient, conv, dtype, false, false,
+                    make, [&](Entry& entry) {
                       Buffer storage;
                       entry.primitive.run(device, {dy, reordered(entry, device, w, storage), dx});
                     });
@@ -196,8 +225,8 @@ bool convolve_input_gradient(const Convolution& conv, DType dtype, Device device
 bool convolve_weight_gradient(const Convolution& conv, DType dtype, Device device, const void* x,
                               const void* dy, void* dw) {
   const auto make = [&] { return make_weight_gradient(conv, dtype); };
-  return with_entry("conv2d_weight_gradient", Kind::weight_gradient, conv, dtype, false, false,
-                    make, [&](Entry& entry) {
+  return with_entry(names_of(conv).weight_gradient, Kind::weight_gradient, conv, dtype, false,
+                    false, make, [&](Entry& entry) {
                       if (!entry.reorder) return entry.primitive.run(device, {x, dy, dw});
                       const Buffer chosen = Buffer::allocate(device, entry.reordered_bytes);
                       entry.primitive.run(device, {x, dy, chosen.data()});

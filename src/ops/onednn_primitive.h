@@ -65,7 +65,7 @@ struct Entry {
 enum class Kind : std::int64_t { gemm, forward, input_gradient, weight_gradient };
 
 // Kind, dtype, flags, number of threads and extents; the rest is zero.
-using Key = std::array<std::int64_t, 24>;
+using Key = std::array<std::int64_t, 32>;
 
 // Throws what a failure of oneDNN is to the user: ResourceExhausted or InternalError, naming `op`
 // and the problem that it was given.

@@ -32,8 +32,10 @@ Pooling pooling_of(const char* op, const Tensor& x, const Pool2dOptions& options
           shape);
   require(shape[1] > 0 && shape[2] > 0 && shape[3] > 0, at, op,
           "expected extents of at least 1 but for the batch, got ", shape);
-  const auto [h, w] =
-      window_extents(op, shape, options.window, options.strides, 1, options.padding, at);
+  const WindowExtents extents =
+      window_extents(op, shape, {2, as_3d(options.window), as_3d(options.strides), 1},
+                     options.padding, at);
+  const WindowExtent &h = extents.height, &w = extents.width;
   require(h.before < h.window && h.after < h.window && w.before < w.window && w.after < w.window,
           at, op, "expected less padding than the window of ", h.window, "x", w.window, ", got {",
           h.before, ", ", h.after, ", ", w.before, ", ", w.after, "} for images ", shape);

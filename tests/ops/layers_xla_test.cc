@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/attention.h>
 #include <lockstep/ops/compare.h>
+#include <lockstep/ops/conv.h>
 #include <lockstep/ops/norm.h>
+#include <lockstep/ops/shape_ops.h>
 
 #include "support/traced.h"
 #include "support/values.h"
@@ -61,6 +63,38 @@ TEST(AttentionXla, EqualsCpu) {
   Tensors halves;
   for (const Tensor& each : x)
     halves.push_back(is_floating(each.dtype()) ? cast(each, DType::bf16) : each);
+  expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+}
+
+TEST(ConvAxesXla, EqualCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(3);
+  const Tensors x = {noise.tensor<float>({2, 7, 4}),
+                     noise.tensor<float>({3, 2, 6}),
+                     noise.tensor<float>({1, 4, 5, 4, 4}),
+                     noise.tensor<float>({2, 3, 2, 2, 6}),
+                     noise.tensor<float>({1, 3, 4, 6}),
+                     noise.tensor<float>({3, 2, 4, 6}),
+                     noise.tensor<float>({6}),
+                     noise.tensor<float>({2, 2, 6, 2})};
+  const auto f = [](const Tensors& t) {
+    return Tensors{
+        conv1d(t[0], t[1], t[6],
+               {.strides = 2,
+                .padding = {3, 1},
+                .dilations = 2,
+                .groups = 2,
+                .activation = Activation::relu}),
+        conv3d(
+            t[2], t[3], t[6],
+            {.strides = {1, 2, 1}, .padding = Padding::same, .dilations = {2, 1, 1}, .groups = 2}),
+        conv2d_transpose(t[4], t[5], Tensor(), {.strides = {2, 3}, .padding = Padding::same}),
+        conv1d_transpose(t[0], reshape(t[3], {3, 12, 4}), Tensor(), {.strides = 2}),
+        depthwise_conv2d(t[4], t[7], Tensor(), {.padding = Padding::same})};
+  };
+  expect_same_traced(x, f, {.tolerance = 1e-4});
+  Tensors halves;
+  for (const Tensor& each : x) halves.push_back(cast(each, DType::bf16));
   expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
 }
 

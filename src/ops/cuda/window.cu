@@ -29,7 +29,7 @@ Index pixels_of(const Pool& p) { return p.batch * p.in_h * p.in_w * p.channels; 
 
 void convolve(const Convolution& conv, DType dtype, const void* x, const void* w, const void* bias,
               bool relu, void* y, Device device) {
-  const Index n = conv.batch * conv.out_h * conv.out_w * conv.out_c;
+  const Index n = conv.batch * conv.out_pixels() * conv.out_c;
   visit_floating(dtype, [&]<class S>(S) {
     run(convolve_kernel<S>, device, blocks_for(n), conv, in<S>(x), in<S>(w), in<S>(bias), relu,
         out<S>(y), n);
@@ -38,7 +38,7 @@ void convolve(const Convolution& conv, DType dtype, const void* x, const void* w
 
 void convolve_input_gradient(const Convolution& conv, DType dtype, const void* dy, const void* w,
                              void* dx, Device device) {
-  const Index n = conv.batch * conv.in_h * conv.in_w * conv.in_c;
+  const Index n = conv.batch * conv.in_pixels() * conv.in_c;
   visit_floating(dtype, [&]<class S>(S) {
     run(convolve_input_gradient_kernel<S>, device, blocks_for(n), conv, in<S>(dy), in<S>(w),
         out<S>(dx), n);
@@ -47,7 +47,7 @@ void convolve_input_gradient(const Convolution& conv, DType dtype, const void* d
 
 void convolve_weight_gradient(const Convolution& conv, DType dtype, const void* x, const void* dy,
                               void* dw, Device device) {
-  const Index n = conv.kernel_h * conv.kernel_w * (conv.in_c / conv.groups) * conv.out_c;
+  const Index n = conv.taps() * (conv.in_c / conv.groups) * conv.out_c;
   visit_floating(dtype, [&]<class S>(S) {
     run(convolve_weight_gradient_kernel<S>, device, static_cast<int>(std::min<Index>(n, 65535)),
         conv, in<S>(x), in<S>(dy), out<S>(dw), n);

@@ -41,14 +41,19 @@ __global__ void convolve_kernel(Convolution c, const S* x, const S* w, const S* 
     const Pixel to(i, c.out_h, c.out_w, c.out_c);
     const Index first_channel = to.channel / out * in;
     Compute<S> sum = bias ? Storage<S>::load(bias[to.channel]) : Compute<S>(0);
-    for (Index a = 0; a < c.kernel_h; ++a) {
-      const Index row = input_of(to.row, a, c.stride_h, c.dilation_h, c.pad_top, c.in_h);
+    for (Index t = 0; t < c.kernel_d * c.kernel_h; ++t) {
+      const Index plane = input_of(to.image % c.out_d, t / c.kernel_h, c.stride_d, c.dilation_d,
+                                   c.pad_front, c.in_d);
+      const Index row =
+          plane < 0 ? -1
+                    : input_of(to.row, t % c.kernel_h, c.stride_h, c.dilation_h, c.pad_top, c.in_h);
+      const Index image = to.image / c.out_d * c.in_d + plane;
       for (Index b = 0; row >= 0 && b < c.kernel_w; ++b) {
         const Index column = input_of(to.column, b, c.stride_w, c.dilation_w, c.pad_left, c.in_w);
         if (column < 0) continue;
         const S* const from =
-            x + ((to.image * c.in_h + row) * c.in_w + column) * c.in_c + first_channel;
-        const S* const weights = w + (a * c.kernel_w + b) * in * c.out_c + to.channel;
+            x + ((image * c.in_h + row) * c.in_w + column) * c.in_c + first_channel;
+        const S* const weights = w + (t * c.kernel_w + b) * in * c.out_c + to.channel;
         for (Index k = 0; k < in; ++k)
           sum += Storage<S>::load(from[k]) * Storage<S>::load(weights[k * c.out_c]);
       }
@@ -66,15 +71,20 @@ __global__ void convolve_input_gradient_kernel(Convolution c, const S* dy, const
     const Pixel to(i, c.in_h, c.in_w, c.in_c);
     const Index first_channel = to.channel / in * out;
     Compute<S> sum(0);
-    for (Index a = 0; a < c.kernel_h; ++a) {
-      const Index row = output_of(to.row, a, c.stride_h, c.dilation_h, c.pad_top, c.out_h);
+    for (Index t = 0; t < c.kernel_d * c.kernel_h; ++t) {
+      const Index plane = output_of(to.image % c.in_d, t / c.kernel_h, c.stride_d, c.dilation_d,
+                                    c.pad_front, c.out_d);
+      const Index row = plane < 0 ? -1
+                                  : output_of(to.row, t % c.kernel_h, c.stride_h, c.dilation_h,
+                                              c.pad_top, c.out_h);
+      const Index image = to.image / c.in_d * c.out_d + plane;
       for (Index b = 0; row >= 0 && b < c.kernel_w; ++b) {
         const Index column = output_of(to.column, b, c.stride_w, c.dilation_w, c.pad_left, c.out_w);
         if (column < 0) continue;
         const S* const from =
-            dy + ((to.image * c.out_h + row) * c.out_w + column) * c.out_c + first_channel;
+            dy + ((image * c.out_h + row) * c.out_w + column) * c.out_c + first_channel;
         const S* const weights =
-            w + ((a * c.kernel_w + b) * in + to.channel % in) * c.out_c + first_channel;
+            w + ((t * c.kernel_w + b) * in + to.channel % in) * c.out_c + first_channel;
         for (Index k = 0; k < out; ++k)
           sum += Storage<S>::load(from[k]) * Storage<S>::load(weights[k]);
       }
@@ -83,23 +93,27 @@ __global__ void convolve_input_gradient_kernel(Convolution c, const S* dy, const
   }
 }
 
-// n: elements of dw, [kernel_h, kernel_w, in_c / groups, out_c].
+// n: elements of dw, [kernel_d, kernel_h, kernel_w, in_c / groups, out_c].
 template <class S>
 __global__ void convolve_weight_gradient_kernel(Convolution c, const S* x, const S* dy, S* dw,
                                                 Index n) {
   const Index in = c.in_c / c.groups, out = c.out_c / c.groups;
-  const Index pixels = c.batch * c.out_h * c.out_w;
+  const Index pixels = c.batch * c.out_pixels();
   for (Index i = blockIdx.x; i < n; i += gridDim.x) {
     const Index channel = i % c.out_c, k = i / c.out_c % in;
-    const Index b = i / (c.out_c * in) % c.kernel_w, a = i / (c.out_c * in * c.kernel_w);
+    const Index b = i / (c.out_c * in) % c.kernel_w, t = i / (c.out_c * in * c.kernel_w);
     Compute<S> sum(0);
     for (Index p = threadIdx.x; p < pixels; p += blockDim.x) {
       const Pixel at(p, c.out_h, c.out_w, 1);
-      const Index row = input_of(at.row, a, c.stride_h, c.dilation_h, c.pad_top, c.in_h);
+      const Index plane = input_of(at.image % c.out_d, t / c.kernel_h, c.stride_d, c.dilation_d,
+                                   c.pad_front, c.in_d);
+      const Index row =
+          input_of(at.row, t % c.kernel_h, c.stride_h, c.dilation_h, c.pad_top, c.in_h);
       const Index column = input_of(at.column, b, c.stride_w, c.dilation_w, c.pad_left, c.in_w);
-      if (row < 0 || column < 0) continue;
+      if (plane < 0 || row < 0 || column < 0) continue;
+      const Index image = at.image / c.out_d * c.in_d + plane;
       const S value =
-          x[((at.image * c.in_h + row) * c.in_w + column) * c.in_c + channel / out * in + k];
+          x[((image * c.in_h + row) * c.in_w + column) * c.in_c + channel / out * in + k];
       sum += Storage<S>::load(value) * Storage<S>::load(dy[p * c.out_c + channel]);
     }
     sum = block_combine(sum, SumOf{});
