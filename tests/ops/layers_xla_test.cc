@@ -3,6 +3,7 @@
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/conv.h>
 #include <lockstep/ops/norm.h>
+#include <lockstep/ops/pool.h>
 #include <lockstep/ops/shape_ops.h>
 
 #include "support/traced.h"
@@ -95,6 +96,28 @@ TEST(ConvAxesXla, EqualCpu) {
   expect_same_traced(x, f, {.tolerance = 1e-4});
   Tensors halves;
   for (const Tensor& each : x) halves.push_back(cast(each, DType::bf16));
+  expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+}
+
+TEST(PoolAxesXla, EqualCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(4);
+  const Tensors x = {noise.tensor<float>({2, 7, 3}), noise.tensor<float>({1, 4, 5, 4, 3})};
+  const auto f = [](const Tensors& t) {
+    const Pool1dOptions one{.window = 3, .strides = 2, .padding = Padding::same};
+    const Pool3dOptions three{
+        .window = {2, 3, 2}, .strides = {2, 1, 2}, .padding = {1, 0, 2, 1, 0, 0}};
+    return Tensors{max_pool1d(t[0], one),   avg_pool1d(t[0], one),
+                   max_pool3d(t[1], three), avg_pool3d(t[1], three),
+                   global_max_pool(t[1]),   global_avg_pool(t[1], {.keep_dims = true})};
+  };
+  expect_same_traced(x, f);
+  Tensors ties, halves;
+  for (const Tensor& each : x) {
+    ties.push_back(lockstep::round(each * 2));
+    halves.push_back(cast(each, DType::bf16));
+  }
+  expect_same_traced(ties, f);
   expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
 }
 

@@ -114,6 +114,11 @@ inline std::vector<OpCase> op_cases() {
                                      reshape(slice(in.y, {0, 0}, {4, 2}), {2, 2, 2, 1}), Tensor())),
       LOCKSTEP_CASE(max_pool2d(images_of(in), {.window = 2, .strides = 1})),
       LOCKSTEP_CASE(avg_pool2d(images_of(in), {.window = 2, .strides = 1})),
+      LOCKSTEP_CASE(max_pool1d(reshape(in.x, {2, 6, 2}))),
+      LOCKSTEP_CASE(avg_pool1d(reshape(in.x, {2, 6, 2}))),
+      LOCKSTEP_CASE(max_pool3d(reshape(in.x, {1, 2, 3, 2, 2}))),
+      LOCKSTEP_CASE(avg_pool3d(reshape(in.x, {1, 2, 3, 2, 2}))),
+      LOCKSTEP_CASE(global_avg_pool(images_of(in))),
       LOCKSTEP_CASE(global_norm(std::vector{in.x, in.row})),
       LOCKSTEP_CASE(cast(is_finite_all(std::vector{in.x, in.row}), DType::f32)),
   };

@@ -6,22 +6,54 @@
 
 namespace lockstep {
 
+struct Pool1dOptions {
+  std::int64_t window = 2;
+  std::int64_t strides = 2;
+  Padding padding = Padding::valid;
+};
 struct Pool2dOptions {
   Size2d window = 2;
   Size2d strides = 2;
   Padding padding = Padding::valid;
 };
+struct Pool3dOptions {
+  Size3d window = 2;
+  Size3d strides = 2;
+  Padding padding = Padding::valid;
+};
 
 // The maximum or the mean of each window of the images x [batch, height, width, channels], per
-// channel: [batch, out height, out width, channels], see Padding. What padding adds takes no part:
-// the mean is over the window's pixels inside the image. The gradient of a maximum goes to the
+// channel: [batch, out height, out width, channels], see Padding. With one axis instead, x is [batch,
+// width, channels], with three [batch, depth, height, width, channels]. What padding adds takes no
+// part: the mean is over the window's pixels inside the image. The gradient of a maximum goes to the
 // first of equal pixels in row-major order; NaN counts as larger than all. Floating dtypes. A batch
 // of zero images gives an empty result. Throws InvalidArgument, naming the shape, for another rank,
-// windows or strides below 1, negative padding or one that some window lies in wholly, any of these
-// above 2^24, or a window that does not fit into the padded image.
+// windows or strides below 1, padding that is negative, for another number of axes or one that some
+// window lies in wholly, any of these above 2^24, or a window that does not fit into the padded image.
+LOCKSTEP_EXPORT Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options = {},
+                                  SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {},
+                                  SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {},
                                   SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {},
                                   SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor max_pool3d(const Tensor& x, const Pool3dOptions& options = {},
+                                  SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor avg_pool3d(const Tensor& x, const Pool3dOptions& options = {},
+                                  SourceLocation at = SourceLocation::current());
+
+struct GlobalPoolOptions {
+  bool keep_dims = false;  // [batch, 1, .., channels] instead of [batch, channels]
+};
+
+// The maximum or the mean over all pixels of images x [batch, .., channels] of one axis or more: max()
+// and mean() over the axes between, whose gradients they have. Throws InvalidArgument, naming the
+// shape, for a rank below 3 or an extent of zero but for the batch, and for dtypes that are not
+// floating.
+LOCKSTEP_EXPORT Tensor global_max_pool(const Tensor& x, const GlobalPoolOptions& options = {},
+                                       SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor global_avg_pool(const Tensor& x, const GlobalPoolOptions& options = {},
+                                       SourceLocation at = SourceLocation::current());
 
 }  // namespace lockstep
