@@ -2,6 +2,7 @@
 #include <lockstep/ops/attention.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/conv.h>
+#include <lockstep/ops/einsum.h>
 #include <lockstep/ops/norm.h>
 #include <lockstep/ops/pool.h>
 #include <lockstep/ops/shape_ops.h>
@@ -119,6 +120,18 @@ TEST(PoolAxesXla, EqualCpu) {
   }
   expect_same_traced(ties, f);
   expect_same_traced(halves, f, {.tolerance = 8e-3, .gradients = false});
+}
+
+TEST(EinsumXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(5);
+  const Tensors x = {noise.tensor<float>({2, 3, 3}), noise.tensor<float>({2, 3, 4}),
+                     noise.tensor<float>({1, 3, 4})};
+  expect_same_traced(x, [](const Tensors& t) {
+    return Tensors{einsum("bij,bjk->bik", {t[0], t[1]}), einsum("bij,ckj->bcik", {t[1], t[2]}),
+                   einsum("...ij,...ij->...i", {t[1], t[2]}), einsum("bii->bi", {t[0]}),
+                   einsum("bij,bjk,bik->b", {t[0], t[1], t[1]})};
+  });
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ const Call kCalls[] = {
     {"avg_pool3d", "x", [](T, T u) { avg_pool3d(u); }, __LINE__},
     {"global_max_pool", "x", [](T, T u) { global_max_pool(u); }, __LINE__},
     {"global_avg_pool", "x", [](T, T u) { global_avg_pool(u); }, __LINE__},
+    {"einsum", "an operand", [](T x, T u) { einsum("ij,jk", {x, u}); }, __LINE__},
     {"sum_to_shape", "x", [](T, T u) { sum_to_shape(u, {2}); }, __LINE__},
     {"reshape", "x", [](T, T u) { reshape(u, Shape{2}); }, __LINE__},
     {"reshape", "x", [](T, T u) { reshape(u, {2, -1}); }, __LINE__},

@@ -88,6 +88,7 @@ inline std::vector<OpCase> op_cases() {
       LOCKSTEP_CASE(group_norm(in.x, in.row, in.row, {.groups = 2})),
       LOCKSTEP_CASE(batch_norm(in.x, in.row, in.row).y),
       LOCKSTEP_CASE(batch_norm_inference(in.x, in.row, square(in.row), in.row, in.row)),
+      LOCKSTEP_CASE(einsum("ij,kj->ik", {in.x, in.y})),
       LOCKSTEP_CASE(softmax(in.x)),
       LOCKSTEP_CASE(log_softmax(in.x, 0)),
       LOCKSTEP_CASE(sparse_softmax_cross_entropy(in.labels, in.x)),
