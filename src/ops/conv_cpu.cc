@@ -6,12 +6,13 @@
 #include <cstring>
 
 #include "ops/convolution.h"
+#include "ops/depthwise_kernels.h"
 #include "ops/gemm.h"
 #include "ops/half_kernels.h"
 #include "ops/onednn.h"
 
-// Convolutions on host memory: by oneDNN or, where it has no kernel, as matrix products over
-// columns, the matrix [output pixels, taps] of all that the pixels read. Columns are made for a few
+// Convolutions on host memory: by oneDNN or, where it has no kernel, channel by channel if these do
+// not see each other, else as matrix products over columns, the matrix [output pixels, taps] of all that the pixels read. Columns are made for a few
 // images at a time, so that they stay in cache.
 namespace lockstep::cpu {
 namespace {
@@ -155,6 +156,10 @@ void weight_gradient_by_columns(const Convolution& c, Device device, const T* x,
   });
 }
 
+bool is_depthwise(const Convolution& c) { return c.groups == c.in_c && c.groups == c.out_c; }
+const DepthwiseKernel<float>& depthwise(float) { return depthwise_kernels().f32; }
+const DepthwiseKernel<double>& depthwise(double) { return depthwise_kernels().f64; }
+
 std::int64_t count_x(const Convolution& c) { return c.batch * c.in_pixels() * c.in_c; }
 std::int64_t count_y(const Convolution& c) { return c.batch * c.out_pixels() * c.out_c; }
 std::int64_t count_w(const Convolution& c) { return c.taps() * (c.in_c / c.groups) * c.out_c; }
@@ -193,9 +198,13 @@ void convolve(const Convolution& conv, DType dtype, Device device, const void* x
              wide_y.data());
     return narrow(dtype, wide_y, y, count_y(conv));
   }
-  visit(dtype, [&]<class T>(T) {
-    convolve_by_columns(conv, device, static_cast<const T*>(x), static_cast<const T*>(w),
-                        static_cast<const T*>(bias), relu, static_cast<T*>(y));
+  visit(dtype, [&]<class T>(T t) {
+    const auto *from = static_cast<const T*>(x), *kernels = static_cast<const T*>(w),
+               *added = static_cast<const T*>(bias);
+    if (is_depthwise(conv))
+      depthwise(t).convolve(conv, from, kernels, added, relu, static_cast<T*>(y));
+    else
+      convolve_by_columns(conv, device, from, kernels, added, relu, static_cast<T*>(y));
   });
 }
 
@@ -210,9 +219,12 @@ void convolve_input_gradient(const Convolution& conv, DType dtype, Device device
                             wide_dx.data());
     return narrow(dtype, wide_dx, dx, count_x(conv));
   }
-  visit(dtype, [&]<class T>(T) {
-    input_gradient_by_columns(conv, device, static_cast<const T*>(dy), static_cast<const T*>(w),
-                              static_cast<T*>(dx));
+  visit(dtype, [&]<class T>(T t) {
+    const auto *from = static_cast<const T*>(dy), *kernels = static_cast<const T*>(w);
+    if (is_depthwise(conv))
+      depthwise(t).input_gradient(conv, from, kernels, static_cast<T*>(dx));
+    else
+      input_gradient_by_columns(conv, device, from, kernels, static_cast<T*>(dx));
   });
 }
 
@@ -227,9 +239,12 @@ void convolve_weight_gradient(const Convolution& conv, DType dtype, Device devic
                              wide_dw.data());
     return narrow(dtype, wide_dw, dw, count_w(conv));
   }
-  visit(dtype, [&]<class T>(T) {
-    weight_gradient_by_columns(conv, device, static_cast<const T*>(x), static_cast<const T*>(dy),
-                               static_cast<T*>(dw));
+  visit(dtype, [&]<class T>(T t) {
+    const auto *images = static_cast<const T*>(x), *from = static_cast<const T*>(dy);
+    if (is_depthwise(conv))
+      depthwise(t).weight_gradient(conv, images, from, static_cast<T*>(dw));
+    else
+      weight_gradient_by_columns(conv, device, images, from, static_cast<T*>(dw));
   });
 }
 
