@@ -111,7 +111,7 @@ struct Maximum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
   LOCKSTEP_HD static T forward(T a, T b) {
-    return ((a > b) | is_nan(a)) ? a : b;
+    return ((a > b) | not_a_number(a)) ? a : b;
   }  // NaN if one is
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
@@ -131,7 +131,7 @@ struct Minimum : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
   template <class T>
   LOCKSTEP_HD static T forward(T a, T b) {
-    return ((a < b) | is_nan(a)) ? a : b;
+    return ((a < b) | not_a_number(a)) ? a : b;
   }  // NaN if one is
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
@@ -147,9 +147,85 @@ struct Minimum : OnNumbers {
   }
 };
 
+// a - b floor(a / b), of the sign of b. Of integers 0 where b is 0, as NumPy's.
+struct Mod : OnNumbers {
+  static constexpr unsigned kGradientAKeeps = kNothing, kGradientBKeeps = kA | kB;
+  template <class T>
+  LOCKSTEP_HD static T forward(T a, T b) {
+    T rest;
+    if constexpr (std::is_floating_point_v<T>) {
+      rest = math::fmod(a, b);
+    } else {
+      if (b == T(0)) return T(0);
+      if (std::is_signed_v<T> && b == T(-1)) return T(0);  // the quotient may overflow
+      rest = static_cast<T>(a % b);
+    }
+    if constexpr (std::is_signed_v<T>)  // as floats are
+      if (rest != T(0) && (rest < T(0)) != (b < T(0))) rest = static_cast<T>(rest + b);
+    return rest;
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
+    return dy;
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+    return -(dy * floor(a / b));
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return floor_mod(a, b);
+  }
+};
+
+struct SquaredDifference : OnNumbers {
+  static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
+  template <class T>
+  LOCKSTEP_HD static T forward(T a, T b) {
+    const auto difference = static_cast<Wrapped<T>>(Wrapped<T>(a) - Wrapped<T>(b));
+    return static_cast<T>(difference * difference);
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+    return dy * (2 * (a - b));
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+    return dy * (2 * (b - a));
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    const E difference = a - b;
+    return difference * difference;
+  }
+};
+
+// a where it is positive, else a b.
+struct LeakyRelu : OnFloats {
+  static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA;
+  template <class T>
+  LOCKSTEP_HD static T forward(T a, T b) {
+    const T below = a * b;
+    return a > T(0) ? a : below;
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+    return select(greater(a, 0), dy, dy * b);
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V&) {
+    return dy * minimum(a, 0);
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return select(a > 0, a, a * b);
+  }
+};
+
 #define LOCKSTEP_BINARY_OPS(op)                                                         \
   op(add, Add) op(sub, Sub) op(mul, Mul) op(div, Div) op(pow, Pow) op(maximum, Maximum) \
-      op(minimum, Minimum)
+      op(minimum, Minimum) op(mod, Mod) op(squared_difference, SquaredDifference)       \
+          op(leaky_relu, LeakyRelu)
 
 // ---- comparisons, of every dtype; the result is boolean ----------------------------------------
 

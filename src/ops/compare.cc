@@ -33,11 +33,16 @@ Tensor compare(CompareOp op, const char* name, const Operand& a, const Operand& 
   return y;
 }
 
+void require_booleans(const char* name, const Operand& a, const Operand& b,
+                      const OperandPair& pair) {
+  require_dtype(pair.dtype == DType::boolean, name, a.is_number() ? b.tensor() : a.tensor(),
+                "dtype bool", pair.at);
+}
+
 // Booleans are bytes 0 and 1, of which the smaller is "and" and the larger "or".
 Tensor logical(BinaryOp op, const char* name, const Operand& a, const Operand& b) {
   const OperandPair pair(name, a, b);
-  require_dtype(pair.dtype == DType::boolean, name, a.is_number() ? b.tensor() : a.tensor(),
-                "dtype bool", pair.at);
+  require_booleans(name, a, b, pair);
   if (traced::on(pair.device))
     return traced::logical(op == BinaryOp::minimum ? "and" : "or", a, b, pair);
   Tensor y = make_result(pair.device, DType::boolean, pair.shape);
@@ -58,11 +63,34 @@ Tensor logical(BinaryOp op, const char* name, const Operand& a, const Operand& b
   return y;
 }
 
+Tensor predicate(PredicateOp op, const char* name, const Tensor& x, SourceLocation at) {
+  require_defined(name, "x", x, at);
+  const Device device = common_device(name, {&x}, at);
+  require_dtype(x.dtype() != DType::boolean, name, x, "a floating or integer dtype", at);
+  if (traced::on(device)) return traced::predicate(op, x, at);
+  Tensor y = make_result(device, DType::boolean, x.shape());
+  launch(
+      name, device, writes(y), reads(x),
+      [op](Tensor& to, const Tensor& from) {
+        cpu::predicate(op, from.dtype(), from.raw_data(), write<bool>(to), from.num_elements());
+      },
+      [op](Tensor& to, const Tensor& from) {
+        cuda::predicate(op, from.dtype(), from.raw_data(), write<bool>(to), from.num_elements(),
+                        to.device());
+      });
+  return y;
+}
+
 }  // namespace
 
 #define LOCKSTEP_DEFINE_COMPARE(name, Functor) \
   Tensor name(const Operand& a, const Operand& b) { return compare(CompareOp::name, #name, a, b); }
+#define LOCKSTEP_DEFINE_PREDICATE(name, Functor)       \
+  Tensor name(const Tensor& x, SourceLocation at) {    \
+    return predicate(PredicateOp::name, #name, x, at); \
+  }
 LOCKSTEP_COMPARE_OPS(LOCKSTEP_DEFINE_COMPARE)
+LOCKSTEP_PREDICATE_OPS(LOCKSTEP_DEFINE_PREDICATE)
 
 Tensor logical_and(const Operand& a, const Operand& b) {
   return logical(BinaryOp::minimum, "logical_and", a, b);
@@ -72,28 +100,15 @@ Tensor logical_or(const Operand& a, const Operand& b) {
   return logical(BinaryOp::maximum, "logical_or", a, b);
 }
 
+Tensor logical_xor(const Operand& a, const Operand& b) {
+  require_booleans("logical_xor", a, b, OperandPair("logical_xor", a, b));
+  return compare(CompareOp::not_equal, "logical_xor", a, b);
+}
+
 Tensor logical_not(const Tensor& x, SourceLocation at) {
   require_defined("logical_not", "x", x, at);
   require_dtype(x.dtype() == DType::boolean, "logical_not", x, "dtype bool", at);
   return compare(CompareOp::equal, "logical_not", Operand(x, at), Operand(false, at));
-}
-
-Tensor is_finite(const Tensor& x, SourceLocation at) {
-  require_defined("is_finite", "x", x, at);
-  const Device device = common_device("is_finite", {&x}, at);
-  require_dtype(x.dtype() != DType::boolean, "is_finite", x, "a floating or integer dtype", at);
-  if (traced::on(device)) return traced::is_finite(x);
-  Tensor y = make_result(device, DType::boolean, x.shape());
-  launch(
-      "is_finite", device, writes(y), reads(x),
-      [](Tensor& to, const Tensor& from) {
-        cpu::is_finite(from.dtype(), from.raw_data(), write<bool>(to), from.num_elements());
-      },
-      [](Tensor& to, const Tensor& from) {
-        cuda::is_finite(from.dtype(), from.raw_data(), write<bool>(to), from.num_elements(),
-                        to.device());
-      });
-  return y;
 }
 
 Tensor clamp(const Tensor& x, const Operand& low, const Operand& high) {

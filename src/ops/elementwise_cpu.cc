@@ -142,8 +142,8 @@ void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
   broadcast(kernels_of(dtype).compare[static_cast<int>(op)], dtype, DType::boolean, a, b, y, plan);
 }
 
-void is_finite(DType dtype, const void* x, bool* y, std::int64_t n) {
-  const auto kernel = kernels_of(dtype).is_finite;
+void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t n) {
+  const PredicateKernel kernel = kernels_of(dtype).predicate[static_cast<int>(op)];
   if (!is_half(dtype)) return kernel(x, y, n);
   float wide[kHalfBlock];
   in_half_blocks(n, [&](std::int64_t i, std::int64_t count) {

@@ -22,6 +22,6 @@ void binary(BinaryOp op, DType dtype, const void* a, const void* b, void* y,
             const Broadcast<2>& plan);
 void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
              const Broadcast<2>& plan);
-void is_finite(DType dtype, const void* x, bool* y, std::int64_t n);
+void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t n);
 
 }  // namespace lockstep::cpu

@@ -15,6 +15,7 @@ namespace lockstep {
 enum class UnaryOp { LOCKSTEP_UNARY_OPS(LOCKSTEP_NAME) count };
 enum class BinaryOp { LOCKSTEP_BINARY_OPS(LOCKSTEP_NAME) count };
 enum class CompareOp { LOCKSTEP_COMPARE_OPS(LOCKSTEP_NAME) count };
+enum class PredicateOp { LOCKSTEP_PREDICATE_OPS(LOCKSTEP_NAME) count };
 #undef LOCKSTEP_NAME
 
 // A block of rows x cols results, contiguous in the output. Along a row an operand advances by one
@@ -30,6 +31,7 @@ struct UnaryKernel {
   // dx = dy * derivative(kept); the forward op says what is kept. Null where no gradient flows.
   void (*gradient)(const void* dy, const void* kept, void* dx, std::int64_t n);
 };
+using PredicateKernel = void (*)(const void* x, bool* y, std::int64_t n);
 using BinaryKernel = void (*)(const void* a, const void* b, void* y, const BinaryBlock& block);
 
 // All elementwise kernels of one element type, null where an op is not offered for it. Outputs do
@@ -38,7 +40,7 @@ struct ElementwiseKernels {
   UnaryKernel unary[static_cast<int>(UnaryOp::count)];
   BinaryKernel binary[static_cast<int>(BinaryOp::count)];
   BinaryKernel compare[static_cast<int>(CompareOp::count)];  // y: bool
-  void (*is_finite)(const void* x, bool* y, std::int64_t n);
+  PredicateKernel predicate[static_cast<int>(PredicateOp::count)];
 };
 
 LOCKSTEP_ISA_TABLE(ElementwiseKernels, f32_elementwise);

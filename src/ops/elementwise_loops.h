@@ -54,15 +54,10 @@ void binary_forward(const void* a, const void* b, void* y, const BinaryBlock& bl
   }
 }
 
-template <class T>
-void is_finite_forward(const void* x, bool* y, std::int64_t n) {
+template <class F, class T>
+void predicate_forward(const void* x, bool* __restrict y, std::int64_t n) {
   const T* __restrict from = static_cast<const T*>(x);
-  for (std::int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_floating_point_v<T>)
-      y[i] = from[i] - from[i] == T(0);
-    else
-      y[i] = true;
-  }
+  for (std::int64_t i = 0; i < n; ++i) y[i] = F::forward(from[i]);
 }
 
 template <class F, class T>
@@ -88,13 +83,15 @@ constexpr ElementwiseKernels elementwise_kernels_of() {
 #define LOCKSTEP_UNARY(name, Functor) unary_kernel<Functor, T>(),
 #define LOCKSTEP_BINARY(name, Functor) binary_kernel<Functor, T, T>(),
 #define LOCKSTEP_COMPARE(name, Functor) binary_kernel<Functor, T, bool>(),
+#define LOCKSTEP_PREDICATE(name, Functor) predicate_forward<Functor, T>,
   return {.unary = {LOCKSTEP_UNARY_OPS(LOCKSTEP_UNARY)},
           .binary = {LOCKSTEP_BINARY_OPS(LOCKSTEP_BINARY)},
           .compare = {LOCKSTEP_COMPARE_OPS(LOCKSTEP_COMPARE)},
-          .is_finite = is_finite_forward<T>};
+          .predicate = {LOCKSTEP_PREDICATE_OPS(LOCKSTEP_PREDICATE)}};
 #undef LOCKSTEP_UNARY
 #undef LOCKSTEP_BINARY
 #undef LOCKSTEP_COMPARE
+#undef LOCKSTEP_PREDICATE
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ using BinaryBody = Expr (*)(const Expr& a, const Expr& b);
 constexpr UnaryBody kUnary[] = {LOCKSTEP_UNARY_OPS(LOCKSTEP_TRACED_UNARY)};
 constexpr BinaryBody kBinary[] = {LOCKSTEP_BINARY_OPS(LOCKSTEP_TRACED_BINARY)};
 constexpr BinaryBody kCompare[] = {LOCKSTEP_COMPARE_OPS(LOCKSTEP_TRACED_BINARY)};
+constexpr UnaryBody kPredicate[] = {LOCKSTEP_PREDICATE_OPS(LOCKSTEP_TRACED_UNARY)};
 
 // Half floats are computed in f32, unless the op only moves them.
 Expr wide(const Expr& x) {
@@ -71,10 +72,9 @@ Tensor logical(std::string_view instruction, const Operand& a, const Operand& b,
   return hlo::tensor(hlo::apply(instruction, operands.a, operands.b), DType::boolean);
 }
 
-Tensor is_finite(const Tensor& x) {
-  const Expr value = hlo::wide_operand("is_finite", x);
-  // What is not finite times zero is no zero.
-  return hlo::tensor(hlo::equal(value * 0, 0), DType::boolean);
+Tensor predicate(PredicateOp op, const Tensor& x, SourceLocation at) {
+  return hlo::tensor(kPredicate[static_cast<int>(op)](hlo::wide_operand("elementwise", x, at)),
+                     DType::boolean);
 }
 
 Tensor select(const Tensor& condition, const Operand& a, const Operand& b,

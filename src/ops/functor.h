@@ -6,9 +6,9 @@
 
 #include "ops/math.h"
 
-// What the functors of elementwise ops share. The ops stand in unary_list.h and binary_list.h, one
-// functor each. To add one: its functor and its name in the list that ends the file, its declaration
-// in lockstep/ops/elementwise.h or compare.h, and a row in tests/ops/elementwise_test.cc.
+// What the functors of elementwise ops share: there is one for an op, in unary_list.h (activations:
+// activation_functors.h) and binary_list.h. To add one: its functor, its name in the list that ends
+// the file, its declaration in lockstep/ops/, and a row in tests/support/elementwise_rows.h.
 //
 // A functor says
 //   supports<T>     for which element types kernels are built (f16 and bf16 come with float)
@@ -18,6 +18,8 @@
 //                   none is constant almost everywhere, and no gradient flows through it
 //   gradient_a, _b  binary: the gradient of each argument, before it is summed to its shape, from
 //                   what kGradientAKeeps, _B name; undefined tensors stand for the rest
+//   far             of floats, what the C library makes of arguments that the vector code of
+//                   `forward` does not reach: beyond math::kTrigonometricLimit
 // Functions are LOCKSTEP_HD, so that CUDA kernels are made of the same functors (cuda/elementwise.cuh).
 // Derivatives are written once for scalars, from which fused gradient kernels are made, and for
 // tensors, which gradients of gradients use: V is float, double or Tensor, and Number<V> what stands
@@ -66,7 +68,7 @@ template <class T>
 using Wrapped = typename Wrapping<T>::type;
 
 template <class T>
-[[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline bool is_nan(T x) {
+[[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline bool not_a_number(T x) {
   if constexpr (std::is_floating_point_v<T>) return x != x;
   return false;
 }

@@ -186,6 +186,15 @@ Expr erf_f64(const Expr& x) {
 
 Expr erf(const Expr& x) { return x.element() == Element::f64 ? erf_f64(x) : erf_f32(x); }
 
+Expr floor_mod(const Expr& a, const Expr& b) {
+  const Expr rest = rem(a, b);
+  const Expr apart = not_equal(rest, 0) & ((rest < 0) ^ (b < 0));
+  const Expr value = select(apart, rest + b, rest);
+  return is_floating(value.element())
+             ? value
+             : select(equal(b, 0), constant(0, {value.element(), Shape{}}), value);
+}
+
 // ---- shapes
 
 Expr broadcast_along(const Expr& x, const Shape& shape, std::span<const std::int64_t> axes) {

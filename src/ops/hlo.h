@@ -111,6 +111,8 @@ LOCKSTEP_HLO_BINARY(operator>>, shift_right_logical)
 LOCKSTEP_HLO_BINARY(maximum, maximum)
 LOCKSTEP_HLO_BINARY(minimum, minimum)
 LOCKSTEP_HLO_BINARY(pow, power)
+LOCKSTEP_HLO_BINARY(rem, remainder)
+LOCKSTEP_HLO_BINARY(atan2, atan2)
 #undef LOCKSTEP_HLO_BINARY
 
 #define LOCKSTEP_HLO_COMPARE(name, direction)                                          \
@@ -125,6 +127,8 @@ LOCKSTEP_HLO_COMPARE(operator<=, LE)
 LOCKSTEP_HLO_COMPARE(operator>, GT)
 LOCKSTEP_HLO_COMPARE(operator>=, GE)
 #undef LOCKSTEP_HLO_COMPARE
+// The remainder with the sign of b; of integers 0 where b is 0.
+Expr floor_mod(const Expr& a, const Expr& b);
 
 // ---- shapes
 

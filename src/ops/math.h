@@ -10,7 +10,7 @@
 // Scalar functions that compilers turn into vector code: no branches, no calls, no tables, and only
 // + - * / sqrt and bit operations, so that every instruction set gives the same bits. Polynomials
 // are minimax fits (Remez) of the remainder that the comment names. Accuracy is a few units in the
-// last place of float, checked in tests/ops/math_test.cc. The double overloads are the C library's.
+// last place of float (tests/ops/elementwise_test.cc). The double overloads are the C library's.
 //
 // Everything is in an anonymous namespace: each variant of an _isa.cc file has its own.
 namespace lockstep {
@@ -29,6 +29,8 @@ LOCKSTEP_MATH float abs(float x) { return __builtin_fabsf(x); }
 LOCKSTEP_MATH double abs(double x) { return __builtin_fabs(x); }
 LOCKSTEP_MATH float sqrt(float x) { return __builtin_sqrtf(x); }
 LOCKSTEP_MATH double sqrt(double x) { return __builtin_sqrt(x); }
+LOCKSTEP_MATH float copysign(float size, float sign) { return __builtin_copysignf(size, sign); }
+LOCKSTEP_MATH double copysign(double size, double sign) { return __builtin_copysign(size, sign); }
 LOCKSTEP_MATH float floor(float x) { return __builtin_floorf(x); }
 LOCKSTEP_MATH double floor(double x) { return __builtin_floor(x); }
 LOCKSTEP_MATH float ceil(float x) { return __builtin_ceilf(x); }
@@ -123,7 +125,7 @@ LOCKSTEP_MATH double log1p(double x) { return __builtin_log1p(x); }
 LOCKSTEP_MATH float tanh(float x) {
   const float size = abs(x);
   const float e = expm1(2.0f * (size > 9.25f ? 9.25f : size));
-  return __builtin_copysignf(e / (e + 2.0f), x);
+  return copysign(e / (e + 2.0f), x);
 }
 LOCKSTEP_MATH double tanh(double x) { return __builtin_tanh(x); }
 
@@ -152,7 +154,7 @@ LOCKSTEP_MATH float minus_log_erfc(float x) {
 
 LOCKSTEP_MATH float erf(float x) {
   const float size = abs(x);
-  return __builtin_copysignf(-expm1(-minus_log_erfc(size > 4.0f ? 4.0f : size)), x);
+  return copysign(-expm1(-minus_log_erfc(size > 4.0f ? 4.0f : size)), x);
 }
 LOCKSTEP_MATH double erf(double x) { return __builtin_erf(x); }
 
@@ -199,16 +201,25 @@ LOCKSTEP_MATH float cos_near_zero(float r) {
   return 1.0f - 0.5f * z + z * z * p;
 }
 
-// sin(x + quarter_turns pi / 2), for |x| up to kTrigonometricLimit.
+// x = quadrant pi / 2 + r with |r| <= pi / 4, for |x| up to kTrigonometricLimit.
+struct Turns {
+  std::int32_t quadrant;
+  float r;
+};
 constexpr float kTrigonometricLimit = 1048576.0f;
-LOCKSTEP_MATH float sin_of(float x, std::int32_t quarter_turns) {
+LOCKSTEP_MATH Turns split_turns(float x) {
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
   const double wide = static_cast<double>(x);
   const double n = (wide * 0.63661977236758134308 + kRound) - kRound;
   // pi / 2 in two parts, of which n times the first is exact.
-  const auto r =
-      static_cast<float>((wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11);
-  const std::int32_t quadrant = static_cast<std::int32_t>(n) + quarter_turns;
+  return {static_cast<std::int32_t>(n),
+          static_cast<float>((wide - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11)};
+}
+
+// sin(x + quarter_turns pi / 2).
+LOCKSTEP_MATH float sin_of(float x, std::int32_t quarter_turns) {
+  const auto [turns, r] = split_turns(x);
+  const std::int32_t quadrant = turns + quarter_turns;
   const float s = sin_near_zero(r);
   const float c = cos_near_zero(r);
   const float picked = (quadrant & 1) != 0 ? c : s;
@@ -220,9 +231,88 @@ LOCKSTEP_MATH double sin(double x) { return __builtin_sin(x); }
 LOCKSTEP_MATH float cos(float x) { return sin_of(x, 1); }
 LOCKSTEP_MATH double cos(double x) { return __builtin_cos(x); }
 
-// One call of the C library per element: training does not raise to powers where it is hot.
+LOCKSTEP_MATH float tan(float x) {
+  const auto [quadrant, r] = split_turns(x);
+  const float s = sin_near_zero(r);
+  const float c = cos_near_zero(r);
+  const bool odd = (quadrant & 1) != 0;
+  return (odd ? -c : s) / (odd ? s : c);
+}
+LOCKSTEP_MATH double tan(double x) { return __builtin_tan(x); }
+
+LOCKSTEP_MATH float atan(float x) {
+  const float size = abs(x);
+  const bool steep = size > 1.0f;
+  const float r = steep ? 1.0f / size : size;
+  // (atan(r) / r - 1) / r^2 for 0 <= r <= 1; even and odd terms apart
+  const float z = r * r, u = z * z;
+  float even = -0.001793559366f;
+  even = even * u + -0.03117723826f;
+  even = even * u + -0.08403406974f;
+  even = even * u + -0.1426423797f;
+  even = even * u + -0.3333329907f;
+  float odd = 0.01091430532f;
+  odd = odd * u + 0.05795692504f;
+  odd = odd * u + 0.1095216902f;
+  odd = odd * u + 0.1999854786f;
+  const float angle = r + r * z * (even + z * odd);
+  return copysign(steep ? (1.57079637f - angle) + -4.37113883e-8f : angle, x);
+}
+LOCKSTEP_MATH double atan(double x) { return __builtin_atan(x); }
+
+// Exact, by the C library, and therefore slow.
+LOCKSTEP_MATH float fmod(float x, float y) { return __builtin_fmodf(x, y); }
+LOCKSTEP_MATH double fmod(double x, double y) { return __builtin_fmod(x, y); }
+
+// log2(x) of x > 0, infinity included, to 40 bits.
+LOCKSTEP_MATH double log2_wide(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const std::uint32_t bits = bits_of(subnormal ? x * 8388608.0f : x);
+  // x = m 2^e with sqrt(1/2) <= m < sqrt(2)
+  const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
+  const double m = static_cast<double>(float_of(bits - (static_cast<std::uint32_t>(e) << 23)));
+  const double exponent = static_cast<double>(e) - (subnormal ? 23.0 : 0.0);
+  // log2((1 + s) / (1 - s)) / s
+  const double s = (m - 1.0) / (m + 1.0), z = s * s;
+  double p = 0.340760558042772989;
+  p = p * z + 0.411670668961330365;
+  p = p * z + 0.577083630979280185;
+  p = p * z + 0.961796672959036496;
+  p = p * z + 2.8853900817909768;
+  const double result = exponent + s * p;
+  return x < kInfinity ? result : static_cast<double>(kInfinity);
+}
+
+// 2^t, to 28 bits and rounded once.
+LOCKSTEP_MATH float exp2_narrow(double t) {
+  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
+  const double inside = t < -160.0 ? -160.0 : t > 160.0 ? 160.0 : t;
+  const double shifted = inside + kRound;
+  const double r = inside - (shifted - kRound);
+  // (2^r - 1) / r for |r| <= 1/2
+  double p = 1.55946797689148487e-4;
+  p = p * r + 0.001340664437336891;
+  p = p * r + 0.00961769297249995775;
+  p = p * r + 0.0555031054954154841;
+  p = p * r + 0.240226527828325502;
+  p = p * r + 0.693147214968987199;
+  const auto power = (__builtin_bit_cast(std::uint64_t, shifted) + 1023u) << 52;
+  return static_cast<float>((1.0 + r * p) * __builtin_bit_cast(double, power));
+}
+
+// As C's: 1 where x is 1 or y is 0; NaN for a negative x unless y is whole.
 LOCKSTEP_MATH float pow(float x, float y) {
-  return static_cast<float>(__builtin_pow(static_cast<double>(x), static_cast<double>(y)));
+  const float size = abs(x);
+  const float magnitude = size == 0.0f ? (y < 0.0f ? kInfinity : 0.0f)
+                                       : exp2_narrow(static_cast<double>(y) * log2_wide(size));
+  const bool whole = round(y) == y;
+  const bool odd = whole & (round(0.5f * y) != 0.5f * y);
+  const bool negative = (bits_of(x) >> 31) != 0;
+  const float powered = negative & odd ? -magnitude : magnitude;
+  const bool undefined =
+      (x != x) | (y != y) | (negative & (size != 0.0f) & (size < kInfinity) & !whole);
+  const float result = size == 1.0f ? (negative & odd ? -1.0f : 1.0f) : powered;
+  return (y == 0.0f) | (x == 1.0f) ? 1.0f : undefined ? kNaN : result;
 }
 LOCKSTEP_MATH double pow(double x, double y) { return __builtin_pow(x, y); }
 

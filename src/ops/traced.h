@@ -38,7 +38,7 @@ Tensor compare(CompareOp op, const Operand& a, const Operand& b, const OperandPa
 // `instruction`: and, or.
 Tensor logical(std::string_view instruction, const Operand& a, const Operand& b,
                const OperandPair& pair);
-Tensor is_finite(const Tensor& x);
+Tensor predicate(PredicateOp op, const Tensor& x, SourceLocation at);
 Tensor select(const Tensor& condition, const Operand& a, const Operand& b, const OperandPair& pair);
 Tensor cast(const Tensor& x, DType dtype);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/activation_functors.h"
 #include "ops/functor.h"
 
 // Elementwise ops of one tensor; see functor.h.
@@ -167,22 +168,6 @@ struct Tanh : OnFloats {
   }
 };
 
-struct Sigmoid : OnFloats {
-  static constexpr Keeps kKeeps = kResult;
-  template <class T>
-  LOCKSTEP_HD static T forward(T x) {
-    return math::sigmoid(x);
-  }
-  template <class V>
-  LOCKSTEP_HD static V derivative(const V& y) {
-    return y * (Number<V>(1) - y);
-  }
-  template <class E>
-  static E traced(const E& x) {
-    return sigmoid(x);
-  }
-};
-
 struct Erf : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
@@ -197,49 +182,6 @@ struct Erf : OnFloats {
   template <class E>
   static E traced(const E& x) {
     return erf(x);
-  }
-};
-
-// x times the normal distribution function of x.
-struct Gelu : OnFloats {
-  static constexpr Keeps kKeeps = kArgument;
-  template <class T>
-  LOCKSTEP_HD static T forward(T x) {
-    return x * math::normal(x).cdf;
-  }
-  template <class V>
-  LOCKSTEP_HD static V derivative(const V& x) {
-    constexpr double kDensity = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-    if constexpr (std::is_arithmetic_v<V>) {
-      const math::Normal<V> at = math::normal(x);
-      return at.cdf + x * (V(kDensity) * at.bell);
-    } else {
-      const V cdf = 0.5 * (1 + erf(0.70710678118654752440 * x));
-      return cdf + x * (kDensity * exp(-0.5 * square(x)));
-    }
-  }
-  template <class E>
-  static E traced(const E& x) {
-    return 0.5 * x * (1 + erf(0.70710678118654752440 * x));
-  }
-};
-
-struct Relu : OnSigned {
-  static constexpr Keeps kKeeps = kResult;
-  template <class T>
-  LOCKSTEP_HD static T forward(T x) {
-    return x < T(0) ? T(0) : x;
-  }  // NaN stays NaN
-  template <class V>
-  LOCKSTEP_HD static V derivative(const V& y) {
-    if constexpr (std::is_arithmetic_v<V>)
-      return y > V(0) ? V(1) : V(0);
-    else
-      return sign(y);
-  }
-  template <class E>
-  static E traced(const E& x) {
-    return maximum(x, 0);
   }
 };
 
@@ -345,11 +287,85 @@ struct Cos : OnFloats {
   }
 };
 
-#define LOCKSTEP_UNARY_OPS(op)                                                                     \
-  op(neg, Neg) op(sign, Sign) op(abs, Abs) op(sqrt, Sqrt) op(rsqrt, Rsqrt) op(exp, Exp)            \
-      op(expm1, Expm1) op(log, Log) op(log1p, Log1p) op(tanh, Tanh) op(sigmoid, Sigmoid)           \
-          op(erf, Erf) op(gelu, Gelu) op(relu, Relu) op(square, Square) op(reciprocal, Reciprocal) \
-              op(floor, Floor) op(ceil, Ceil) op(round, Round) op(sin, Sin) op(cos, Cos)
+struct Tan : OnFloats {
+  static constexpr Keeps kKeeps = kResult;
+  template <class T>
+  LOCKSTEP_HD static T forward(T x) {
+    return math::tan(x);
+  }
+  static float far(float x) { return static_cast<float>(__builtin_tan(static_cast<double>(x))); }
+  template <class V>
+  LOCKSTEP_HD static V derivative(const V& y) {
+    return Number<V>(1) + y * y;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return sin(x) / cos(x);
+  }
+};
+
+struct Atan : OnFloats {
+  static constexpr Keeps kKeeps = kArgument;
+  template <class T>
+  LOCKSTEP_HD static T forward(T x) {
+    return math::atan(x);
+  }
+  template <class V>
+  LOCKSTEP_HD static V derivative(const V& x) {
+    return Number<V>(1) / (Number<V>(1) + x * x);
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return atan2(x, 1);
+  }
+};
+
+#define LOCKSTEP_UNARY_OPS(op)                                                                    \
+  op(neg, Neg) op(sign, Sign) op(abs, Abs) op(sqrt, Sqrt) op(rsqrt, Rsqrt) op(exp, Exp)           \
+      op(expm1, Expm1) op(log, Log) op(log1p, Log1p) op(tanh, Tanh) op(sigmoid, Sigmoid)          \
+          op(erf, Erf) op(gelu, Gelu) op(gelu_tanh, GeluTanh) op(relu, Relu) op(elu, Elu)         \
+              op(silu, Silu) op(softplus, Softplus) op(square, Square) op(reciprocal, Reciprocal) \
+                  op(floor, Floor) op(ceil, Ceil) op(round, Round) op(sin, Sin) op(cos, Cos)      \
+                      op(tan, Tan) op(atan, Atan)
+
+// ---- predicates; the result is boolean
+
+struct IsFinite : OnNumbers {
+  template <class T>
+  LOCKSTEP_HD static bool forward(T x) {
+    if constexpr (std::is_floating_point_v<T>) return x - x == T(0);
+    return true;
+  }
+  template <class E>
+  static E traced(const E& x) {  // what is not finite times zero is no zero
+    return equal(x * 0, 0);
+  }
+};
+
+struct IsNan : OnNumbers {
+  template <class T>
+  LOCKSTEP_HD static bool forward(T x) {
+    return not_a_number(x);
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return not_equal(x, x);
+  }
+};
+
+struct IsInf : OnNumbers {
+  template <class T>
+  LOCKSTEP_HD static bool forward(T x) {
+    if constexpr (std::is_floating_point_v<T>) return (x == x) & (x - x != T(0));
+    return false;
+  }
+  template <class E>
+  static E traced(const E& x) {
+    return equal(x, x) & not_equal(x * 0, 0);
+  }
+};
+
+#define LOCKSTEP_PREDICATE_OPS(op) op(is_finite, IsFinite) op(is_nan, IsNan) op(is_inf, IsInf)
 
 }  // namespace
 }  // namespace lockstep

@@ -40,10 +40,17 @@ void add_elementwise() {
   add(
       "mul_number", [=] { return x * 1.5; }, n, 8 * n);
   add(
+      "pow", [=, positive = ls::abs(x)] { return ls::pow(positive, 1.5); }, n, 8 * n);
+  add(
+      "mod", [=] { return ls::mod(x, 0.7); }, n, 8 * n);
+  add(
       "select", [=, flags = ls::greater(x, 0)] { return ls::select(flags, x, 0); }, n, 9 * n);
   const std::pair<const char*, ls::Tensor (*)(const ls::Tensor&, ls::SourceLocation)> unary[] = {
-      {"relu", ls::relu}, {"exp", ls::exp}, {"log1p", ls::log1p},     {"tanh", ls::tanh},
-      {"gelu", ls::gelu}, {"sin", ls::sin}, {"sigmoid", ls::sigmoid}, {"sqrt", ls::sqrt}};
+      {"relu", ls::relu},           {"exp", ls::exp},   {"log1p", ls::log1p},
+      {"tanh", ls::tanh},           {"gelu", ls::gelu}, {"sin", ls::sin},
+      {"sigmoid", ls::sigmoid},     {"sqrt", ls::sqrt}, {"tan", ls::tan},
+      {"atan", ls::atan},           {"silu", ls::silu}, {"softplus", ls::softplus},
+      {"gelu_tanh", ls::gelu_tanh}, {"elu", ls::elu}};
   for (const auto& [name, op] : unary)
     add(
         name, [=, op = op] { return op(x, ls::SourceLocation{}); }, n, 8 * n);

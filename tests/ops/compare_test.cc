@@ -60,6 +60,10 @@ TEST(Compare, LogicTakesBooleansOnly) {
   const Tensor a = vec<bool>({false, false, true, true}), b = vec<bool>({false, true, false, true});
   EXPECT_THAT(logical_and(a, b), holds<bool>({false, false, false, true}));
   EXPECT_THAT(logical_or(a, b), holds<bool>({false, true, true, true}));
+  EXPECT_THAT(logical_xor(a, b), holds<bool>({false, true, true, false}));
+  EXPECT_THAT(logical_xor(a, true), holds<bool>({true, true, false, false}));
+  EXPECT_THAT([] { logical_xor(vec<float>({1}), vec<float>({1})); },
+              throws<InvalidArgument>("[logical_xor]", "f32"));
   EXPECT_THAT(logical_not(b), holds<bool>({true, false, true, false}));
   EXPECT_THAT(logical_and(a, true), holds<bool>({false, false, true, true}));
   EXPECT_THAT([] { logical_and(vec<float>({1}), vec<float>({1})); },
@@ -74,6 +78,15 @@ TEST(Compare, FiniteIsNeitherInfiniteNorNaN) {
                 holds<bool>({true, false, false, true, false}))
         << name_of(dtype);
   EXPECT_THAT(is_finite(vec<std::int32_t>({1})), holds<bool>({true}));
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Tensor x = cast(vec<double>({0, -INFINITY, NAN, 6e4, INFINITY}), dtype);
+    EXPECT_THAT(is_nan(x), holds<bool>({false, false, true, false, false})) << name_of(dtype);
+    EXPECT_THAT(is_inf(x), holds<bool>({false, true, false, false, true})) << name_of(dtype);
+  }
+  EXPECT_THAT(is_nan(vec<std::int64_t>({1})), holds<bool>({false}));
+  EXPECT_THAT(is_inf(vec<std::uint8_t>({255})), holds<bool>({false}));
+  EXPECT_EQ(is_nan(zeros({0, 3})).shape(), (Shape{0, 3}));
+  EXPECT_THAT([] { is_inf(vec<bool>({true})); }, throws<InvalidArgument>("[is_inf]", "bool"));
   EXPECT_THAT([] { is_finite(vec<bool>({true})); }, throws<InvalidArgument>("[is_finite]", "bool"));
 }
 

@@ -105,7 +105,7 @@ TEST(CudaKernels, CastSaturatesAsOnTheCpu) {
   run(cast_kernel<bool, float>, 1, x, nonzero, 6);
   EXPECT_THAT(nonzero, Each(true));
   bool finite[6];
-  run(is_finite_kernel<float>, 1, x, finite, 6);
+  run(predicate_kernel<IsFinite, float>, 1, x, finite, 6);
   EXPECT_THAT(finite, ElementsAre(true, true, true, true, false, false));
 }
 

@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "support/elementwise_rows.h"
 #include "support/errors.h"
 #include "support/gradient_check.h"
 #include "support/values.h"
@@ -19,51 +20,13 @@ using ::testing::ElementsAreArray;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-struct UnaryCase {
-  const char* name;
-  Tensor (*op)(const Tensor&, SourceLocation);
-  double (*reference)(double);
-  double low, high;  // where values are drawn from
-  double ulps;       // what float may be off by
-  bool has_gradient = true;
-};
-
-void PrintTo(const UnaryCase& row, std::ostream* out) { *out << row.name; }
-
-double sign_of(double x) { return std::isnan(x) ? x : (x > 0) - (x < 0); }
-double gelu_of(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
-
-const UnaryCase kUnary[] = {
-    {"neg", neg, [](double x) { return -x; }, -5, 5, 0.5},
-    {"abs", lockstep::abs, [](double x) { return std::abs(x); }, -5, 5, 0.5},
-    {"sign", sign, sign_of, -5, 5, 0.5, false},
-    {"relu", relu, [](double x) { return std::isnan(x) ? x : std::max(x, 0.0); }, -5, 5, 0.5},
-    {"square", square, [](double x) { return x * x; }, -5, 5, 0.5001},
-    {"sqrt", lockstep::sqrt, [](double x) { return std::sqrt(x); }, 0.01, 50, 0.5001},
-    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.01, 50, 1.6},
-    {"reciprocal", reciprocal, [](double x) { return 1 / x; }, 0.1, 50, 0.5001},
-    {"exp", lockstep::exp, [](double x) { return std::exp(x); }, -80, 80, 1.5},
-    {"expm1", lockstep::expm1, [](double x) { return std::expm1(x); }, -3, 5, 2},
-    {"log", lockstep::log, [](double x) { return std::log(x); }, 0.01, 50, 1.5},
-    {"log1p", lockstep::log1p, [](double x) { return std::log1p(x); }, -0.9, 50, 2},
-    {"sin", lockstep::sin, [](double x) { return std::sin(x); }, -100, 100, 2},
-    {"cos", lockstep::cos, [](double x) { return std::cos(x); }, -100, 100, 2},
-    {"tanh", lockstep::tanh, [](double x) { return std::tanh(x); }, -10, 10, 3},
-    {"erf", lockstep::erf, [](double x) { return std::erf(x); }, -4, 4, 3},
-    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 20, 3},
-    {"gelu", gelu, gelu_of, -1, 10, 8},
-    {"floor", lockstep::floor, [](double x) { return std::floor(x); }, -5, 5, 0.5, false},
-    {"ceil", lockstep::ceil, [](double x) { return std::ceil(x); }, -5, 5, 0.5, false},
-    {"round", lockstep::round, [](double x) { return std::nearbyint(x); }, -5, 5, 0.5, false},
-};
-
-class Unary : public ::testing::TestWithParam<UnaryCase> {
+class Unary : public ::testing::TestWithParam<UnaryRow> {
  protected:
   Tensor run(const Tensor& x) const { return GetParam().op(x, SourceLocation::current()); }
 
   template <class T>
   Tensor points(std::int64_t n) const {
-    const auto& [name, op, reference, low, high, ulps, has_gradient] = GetParam();
+    const auto& [name, op, reference, low, high, ulps, smooth] = GetParam();
     Noise noise(5);
     std::vector<T> values;
     for (std::int64_t i = 0; i < n; ++i)
@@ -71,14 +34,6 @@ class Unary : public ::testing::TestWithParam<UnaryCase> {
     return Tensor(Shape{n}, std::span<const T>(values));
   }
 };
-
-// Units in the last place of a float near `expected`.
-double ulps_off(float actual, double expected) {
-  const float nearest = std::abs(static_cast<float>(expected));
-  const double ulp =
-      static_cast<double>(std::nextafter(nearest, INFINITY)) - static_cast<double>(nearest);
-  return std::abs(static_cast<double>(actual) - expected) / ulp;
-}
 
 TEST_P(Unary, FloatAgreesWithTheReference) {
   for (const std::int64_t n : {0, 1, 7, 64, 1001}) {
@@ -115,7 +70,7 @@ TEST_P(Unary, HalvesAreFloatRounded) {
 TEST_P(Unary, SpecialValuesAreThoseOfTheReference) {
   for (const double special :
        {0.0, -0.0, kInf, -kInf, kNan, -1.0, 1e-40, -1e-40, 3e38, -3e38, 1e7}) {
-    if (std::string_view(GetParam().name) == "gelu" && special == -kInf) continue;  // inf * 0 there
+    if (std::string_view(GetParam().name) == "gelu" && special == -kInf) continue;  // inf * 0
     const auto x = static_cast<float>(special);
     const auto expected = static_cast<float>(GetParam().reference(static_cast<double>(x)));
     const float y = run(Tensor(x)).item<float>();
@@ -132,7 +87,7 @@ TEST_P(Unary, SpecialValuesAreThoseOfTheReference) {
 TEST_P(Unary, GradientsAreCentralDifferences) {
   const Tensor x = points<double>(9);
   const Differentiable f = [&](const std::vector<Tensor>& xs) { return run(xs[0]); };
-  if (!GetParam().has_gradient) {
+  if (GetParam().smooth == Smooth::no) {
     GradientTape tape;
     tape.watch(x);
     EXPECT_FALSE(tape.gradient(run(x), {x})[0].defined());
@@ -144,15 +99,14 @@ TEST_P(Unary, GradientsAreCentralDifferences) {
 }
 
 TEST_P(Unary, GradientsOfGradientsAreCentralDifferences) {
-  const std::string_view name = GetParam().name;
-  if (!GetParam().has_gradient || name == "neg" || name == "abs" || name == "relu") return;
+  if (GetParam().smooth != Smooth::twice) return;
   const Tensor x = minimum(maximum(points<double>(7), -2), 4);
   expect_second_gradients([&](const std::vector<Tensor>& xs) { return run(xs[0]); }, {x});
 }
 
 // The fused kernels of float and the halves say what the tape says in f64.
 TEST_P(Unary, GradientsOfOtherFloatsAgreeWithDouble) {
-  if (!GetParam().has_gradient) return;
+  if (GetParam().smooth == Smooth::no) return;
   const Tensor x = minimum(maximum(points<double>(33), -3), 4);
   const auto gradient = [&](DType dtype) {
     const Tensor point = cast(x, dtype);
@@ -171,7 +125,7 @@ TEST_P(Unary, GradientsOfOtherFloatsAgreeWithDouble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Elementwise, Unary, ::testing::ValuesIn(kUnary),
+INSTANTIATE_TEST_SUITE_P(Elementwise, Unary, ::testing::ValuesIn(kUnaryRows),
                          [](const auto& row) { return row.param.name; });
 
 TEST(Elementwise, IntegersWrapAround) {
@@ -207,6 +161,8 @@ TEST(Elementwise, ReluHasGradientZeroAtZero) {
 
 TEST(Elementwise, SineOfLargeArgumentsIsReducedExactly) {
   for (const float x : {2e6f, 1e10f, -3e30f}) {
+    EXPECT_LE(ulps_off(lockstep::tan(Tensor(x)).item<float>(), std::tan(static_cast<double>(x))),
+              1);
     EXPECT_LE(ulps_off(lockstep::sin(Tensor(x)).item<float>(), std::sin(static_cast<double>(x))),
               1);
     EXPECT_LE(ulps_off(lockstep::cos(Tensor(x)).item<float>(), std::cos(static_cast<double>(x))),
@@ -215,24 +171,6 @@ TEST(Elementwise, SineOfLargeArgumentsIsReducedExactly) {
 }
 
 // ---- binary -----------------------------------------------------------------------------------
-
-struct BinaryCase {
-  const char* name;
-  Tensor (*op)(const Operand&, const Operand&);
-  double (*reference)(double, double);
-};
-
-void PrintTo(const BinaryCase& row, std::ostream* out) { *out << row.name; }
-
-const BinaryCase kBinary[] = {
-    {"add", add, [](double a, double b) { return a + b; }},
-    {"sub", sub, [](double a, double b) { return a - b; }},
-    {"mul", mul, [](double a, double b) { return a * b; }},
-    {"div", lockstep::div, [](double a, double b) { return a / b; }},
-    {"pow", lockstep::pow, [](double a, double b) { return std::pow(a, b); }},
-    {"maximum", maximum, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }},
-    {"minimum", minimum, [](double a, double b) { return std::isnan(a) || a < b ? a : b; }},
-};
 
 struct Shapes {
   Shape a, b, y;
@@ -274,7 +212,7 @@ Tensor positive(const Shape& shape, std::uint64_t seed) {
   return lockstep::abs(Noise(seed).tensor<double>(shape, 2)) + 0.3;
 }
 
-class Binary : public ::testing::TestWithParam<BinaryCase> {
+class Binary : public ::testing::TestWithParam<BinaryRow> {
  protected:
   Tensor run(const Operand& a, const Operand& b) const { return GetParam().op(a, b); }
 };
@@ -288,15 +226,72 @@ TEST_P(Binary, BroadcastsAsNumPyDoes) {
                                                    broadcast_element(b, y.shape(), i));
       ASSERT_DOUBLE_EQ(y.data<double>()[static_cast<std::size_t>(i)], expected);
     }
-    // In float and the halves the same, rounded.
+    // In float and the halves the same of rounded operands, rounded.
     for (const auto& [dtype, tolerance] :
          {std::pair{DType::f32, 1e-6}, std::pair{DType::f16, 4e-3}, std::pair{DType::bf16, 3e-2}}) {
-      const Tensor small = cast(run(cast(a, dtype), cast(b, dtype)), DType::f64);
+      const Tensor small_a = cast(a, dtype), small_b = cast(b, dtype);
+      const Tensor small = cast(run(small_a, small_b), DType::f64);
+      const Tensor exact = run(cast(small_a, DType::f64), cast(small_b, DType::f64));
       ASSERT_EQ(small.shape(), shapes.y);
       for (std::size_t i = 0; i < static_cast<std::size_t>(y.num_elements()); ++i)
-        ASSERT_NEAR(small.data<double>()[i], y.data<double>()[i],
-                    tolerance * (1 + std::abs(y.data<double>()[i])));
+        ASSERT_NEAR(small.data<double>()[i], exact.data<double>()[i],
+                    tolerance * (1 + std::abs(exact.data<double>()[i])));
     }
+  }
+}
+
+TEST_P(Binary, FloatAgreesWithTheReference) {
+  for (const double size : {1.0, 20.0}) {
+    const Tensor a = Noise(11).tensor<float>({1001}, size), b = Noise(12).tensor<float>({1001}, 3);
+    const Tensor y = run(a, b);
+    for (std::size_t i = 0; i < 1001; ++i) {
+      const float left = a.data<float>()[i], right = b.data<float>()[i];
+      const double expected =
+          GetParam().reference(static_cast<double>(left), static_cast<double>(right));
+      if (std::isnan(expected))
+        EXPECT_TRUE(std::isnan(y.data<float>()[i])) << left << ", " << right;
+      else
+        EXPECT_LE(ulps_off(y.data<float>()[i], expected), GetParam().ulps)
+            << left << ", " << right << " gives " << y.data<float>()[i];
+    }
+  }
+}
+
+TEST_P(Binary, SpecialValuesAreThoseOfTheReference) {
+  const double values[] = {0.0, -0.0, 1,     -1,   0.5,   -0.5, 2,     -2,  3,
+                           -3,  kInf, -kInf, kNan, 1e-40, 3e38, -3e38, 2e7, 16777217};
+  for (const double left : values)
+    for (const double right : values) {
+      const auto a = static_cast<float>(left), b = static_cast<float>(right);
+      const auto expected =
+          static_cast<float>(GetParam().reference(static_cast<double>(a), static_cast<double>(b)));
+      const float y = run(vec({a}), vec({b})).item<float>();
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(y)) << a << ", " << b << " gives " << y;
+      } else {
+        EXPECT_FLOAT_EQ(y, expected) << a << ", " << b;
+        EXPECT_FLOAT_EQ(run(Tensor(a), b).item<float>(), y);
+      }
+    }
+}
+
+TEST_P(Binary, TakesIntegersWhereOffered) {
+  for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
+    const Tensor a = cast(vec<double>({7, 100, 3, 1}), dtype);
+    const Tensor b = cast(vec<double>({3, 100, 8, 5}), dtype);
+    if (!GetParam().integers) {
+      EXPECT_THAT([&] { run(a, b); }, throws<InvalidArgument>(GetParam().name, name_of(dtype)));
+      continue;
+    }
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < 4; ++i)
+      expected.push_back(GetParam().reference(cast(a, DType::f64).data<double>()[i],
+                                              cast(b, DType::f64).data<double>()[i]));
+    const Tensor wanted =
+        cast(cast(Tensor(Shape{4}, std::span<const double>(expected)), DType::i64),
+             dtype);  // wraps around
+    EXPECT_THAT(cast(run(a, b), DType::f64),
+                holds<double>(cast(wanted, DType::f64).to_vector<double>()));
   }
 }
 
@@ -344,7 +339,7 @@ TEST_P(Binary, ShapesThatDoNotBroadcastAreRefused) {
   EXPECT_THAT(error->location().file, ::testing::HasSubstr("elementwise_test.cc"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Elementwise, Binary, ::testing::ValuesIn(kBinary),
+INSTANTIATE_TEST_SUITE_P(Elementwise, Binary, ::testing::ValuesIn(kBinaryRows),
                          [](const auto& row) { return row.param.name; });
 
 TEST(Elementwise, OperatorsAreTheOps) {
@@ -407,6 +402,38 @@ TEST(Elementwise, PowerAtTheEdges) {
   const auto gradients = tape.gradient(lockstep::pow(a, b), {a, b});
   EXPECT_THAT(gradients[0], holds<double>({0, -4, 4}));
   EXPECT_THAT(gradients[1], holds<double>({0, 0, 4 * std::log(2.0)}));
+}
+
+TEST(Elementwise, ModHasTheSignOfTheDivisor) {
+  EXPECT_THAT(mod(vec<float>({7, -7, 7, -7, 5.5f}), vec<float>({3, 3, -3, -3, 2})),
+              holds<float>({1, 2, -2, -1, 1.5f}));
+  constexpr std::int32_t kMin = std::numeric_limits<std::int32_t>::min();
+  EXPECT_THAT(
+      mod(vec<std::int32_t>({7, -7, 7, -7, 5, kMin}), vec<std::int32_t>({3, 3, -3, -3, 0, -1})),
+      holds<std::int32_t>({1, 2, -2, -1, 0, 0}));
+  EXPECT_THAT(mod(vec<std::int64_t>({-1, 6}), 4), holds<std::int64_t>({3, 2}));
+  const Tensor a = vec<double>({7, -7}), b = vec<double>({3, 3});
+  GradientTape tape;
+  tape.watch(a);
+  tape.watch(b);
+  const auto gradients = tape.gradient(mod(a, b), {a, b});
+  EXPECT_THAT(gradients[0], holds<double>({1, 1}));
+  EXPECT_THAT(gradients[1], holds<double>({-2, 3}));  // minus the floored quotient
+}
+
+TEST(Elementwise, LeakyReluTakesANumberOrSlopes) {
+  const Tensor x = vec<double>({-2, 0, 3});
+  EXPECT_THAT(leaky_relu(x), holds<double>({-0.4, 0, 3}));
+  const Tensor slopes = vec<double>({0.5, 0.25, 0.125});
+  GradientTape tape;
+  tape.watch(x);
+  tape.watch(slopes);
+  const auto gradients = tape.gradient(leaky_relu(x, slopes), {x, slopes});
+  EXPECT_THAT(gradients[0], holds<double>({0.5, 0.25, 1}));
+  EXPECT_THAT(gradients[1], holds<double>({-2, 0, 0}));
+  expect_second_gradients(
+      [](const std::vector<Tensor>& xs) { return square(leaky_relu(xs[0], xs[1])); },
+      {Noise(2).tensor<double>({3, 4}, 2), Noise(3).tensor<double>({4})});
 }
 
 TEST(Elementwise, GradientsFlowThroughTheSameTensorTwice) {

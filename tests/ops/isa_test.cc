@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "ops/every_isa.h"
+#include "support/elementwise_rows.h"
 #include "support/errors.h"
 #include "support/values.h"
 
@@ -52,29 +53,8 @@ Tensor all_sizes() {
 
 TEST(Isa, UnaryOpsAndTheirGradientsGiveEqualBits) {
   const Tensor x = all_sizes();
-  const std::pair<const char*, Tensor (*)(const Tensor&, SourceLocation)> ops[] = {
-      {"neg", neg},
-      {"abs", lockstep::abs},
-      {"sign", sign},
-      {"relu", relu},
-      {"square", square},
-      {"sqrt", lockstep::sqrt},
-      {"rsqrt", rsqrt},
-      {"reciprocal", reciprocal},
-      {"exp", lockstep::exp},
-      {"expm1", lockstep::expm1},
-      {"log", lockstep::log},
-      {"log1p", lockstep::log1p},
-      {"sin", lockstep::sin},
-      {"cos", lockstep::cos},
-      {"tanh", lockstep::tanh},
-      {"erf", lockstep::erf},
-      {"sigmoid", sigmoid},
-      {"gelu", gelu},
-      {"floor", lockstep::floor},
-      {"ceil", lockstep::ceil},
-      {"round", lockstep::round}};
-  for (const auto& [name, op] : ops) {
+  for (const UnaryRow& row : kUnaryRows) {
+    const auto& [name, op, reference, low, high, ulps, smooth] = row;
     const auto run = op;
     expect_equal_bits(name, [&] { return run(x, {}); });
     expect_equal_bits(name, [&] {
@@ -90,10 +70,8 @@ TEST(Isa, BinaryOpsGiveEqualBits) {
   const Tensor x = all_sizes();
   const std::int64_t n = x.num_elements();
   const Tensor y = Noise(2).tensor<float>({n}, 3), column = Noise(3).tensor<float>({n, 1});
-  const std::pair<const char*, Tensor (*)(const Operand&, const Operand&)> ops[] = {
-      {"add", add},           {"sub", sub},         {"mul", mul},
-      {"div", lockstep::div}, {"maximum", maximum}, {"minimum", minimum}};
-  for (const auto& [name, op] : ops) {
+  for (const BinaryRow& row : kBinaryRows) {
+    const auto& [name, op, reference, ulps, integers] = row;
     const auto run = op;
     expect_equal_bits(name, [&] { return run(x, y); });
     expect_equal_bits(name, [&] { return run(0.1, x); });

@@ -2,9 +2,11 @@
 #include <lockstep/ops.h>
 #include <lockstep/tensor/factory.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "support/elementwise_rows.h"
 #include "support/errors.h"
 
 namespace lockstep {
@@ -28,41 +30,6 @@ struct Call {
 // A call and its __LINE__ stand on one line.
 // clang-format off
 const Call kCalls[] = {
-    {"neg", "x", [](T, T u) { neg(u); }, __LINE__},
-    {"abs", "x", [](T, T u) { abs(u); }, __LINE__},
-    {"sign", "x", [](T, T u) { sign(u); }, __LINE__},
-    {"relu", "x", [](T, T u) { relu(u); }, __LINE__},
-    {"square", "x", [](T, T u) { square(u); }, __LINE__},
-    {"sqrt", "x", [](T, T u) { sqrt(u); }, __LINE__},
-    {"rsqrt", "x", [](T, T u) { rsqrt(u); }, __LINE__},
-    {"reciprocal", "x", [](T, T u) { reciprocal(u); }, __LINE__},
-    {"exp", "x", [](T, T u) { exp(u); }, __LINE__},
-    {"expm1", "x", [](T, T u) { expm1(u); }, __LINE__},
-    {"log", "x", [](T, T u) { log(u); }, __LINE__},
-    {"log1p", "x", [](T, T u) { log1p(u); }, __LINE__},
-    {"sin", "x", [](T, T u) { sin(u); }, __LINE__},
-    {"cos", "x", [](T, T u) { cos(u); }, __LINE__},
-    {"tanh", "x", [](T, T u) { tanh(u); }, __LINE__},
-    {"erf", "x", [](T, T u) { erf(u); }, __LINE__},
-    {"sigmoid", "x", [](T, T u) { sigmoid(u); }, __LINE__},
-    {"gelu", "x", [](T, T u) { gelu(u); }, __LINE__},
-    {"floor", "x", [](T, T u) { floor(u); }, __LINE__},
-    {"ceil", "x", [](T, T u) { ceil(u); }, __LINE__},
-    {"round", "x", [](T, T u) { round(u); }, __LINE__},
-    {"add", "the first operand", [](T x, T u) { add(u, x); }, __LINE__},
-    {"add", "the second operand", [](T x, T u) { add(x, u); }, __LINE__},
-    {"sub", "the first operand", [](T x, T u) { sub(u, x); }, __LINE__},
-    {"sub", "the second operand", [](T x, T u) { sub(x, u); }, __LINE__},
-    {"mul", "the first operand", [](T x, T u) { mul(u, x); }, __LINE__},
-    {"mul", "the second operand", [](T x, T u) { mul(x, u); }, __LINE__},
-    {"maximum", "the first operand", [](T x, T u) { maximum(u, x); }, __LINE__},
-    {"maximum", "the second operand", [](T x, T u) { maximum(x, u); }, __LINE__},
-    {"minimum", "the first operand", [](T x, T u) { minimum(u, x); }, __LINE__},
-    {"minimum", "the second operand", [](T x, T u) { minimum(x, u); }, __LINE__},
-    {"div", "the first operand", [](T x, T u) { div(u, x); }, __LINE__},
-    {"div", "the second operand", [](T x, T u) { div(x, u); }, __LINE__},
-    {"pow", "the first operand", [](T x, T u) { pow(u, x); }, __LINE__},
-    {"pow", "the second operand", [](T x, T u) { pow(x, u); }, __LINE__},
     {"equal", "the first operand", [](T x, T u) { equal(u, x); }, __LINE__},
     {"equal", "the second operand", [](T x, T u) { equal(x, u); }, __LINE__},
     {"not_equal", "the first operand", [](T x, T u) { not_equal(u, x); }, __LINE__},
@@ -79,9 +46,12 @@ const Call kCalls[] = {
     {"mul", "the first operand", [](T, T u) { u * 2; }, __LINE__},
     {"neg", "x", [](T, T u) { -u; }, __LINE__},
     {"logical_and", "the first operand", [](T, T u) { logical_and(u, Tensor(true)); }, __LINE__},
+    {"logical_xor", "the first operand", [](T, T u) { logical_xor(u, Tensor(true)); }, __LINE__},
     {"logical_or", "the first operand", [](T, T u) { logical_or(u, Tensor(true)); }, __LINE__},
     {"logical_not", "x", [](T, T u) { logical_not(u); }, __LINE__},
     {"is_finite", "x", [](T, T u) { is_finite(u); }, __LINE__},
+    {"is_nan", "x", [](T, T u) { is_nan(u); }, __LINE__},
+    {"is_inf", "x", [](T, T u) { is_inf(u); }, __LINE__},
     {"select", "the condition", [](T x, T u) { select(u, x, x); }, __LINE__},
     {"select", "the first operand", [](T x, T u) { select(Tensor(true), u, x); }, __LINE__},
     {"maximum", "the first operand", [](T, T u) { clamp(u, 0, 1); }, __LINE__},
@@ -156,16 +126,36 @@ const Call kCalls[] = {
 };
 // clang-format on
 
+void expect_error(const std::optional<InvalidArgument>& error, const char* op, const char* argument,
+                  int line) {
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message(), StartsWith("[" + std::string(op) + "] "));
+  EXPECT_THAT(error->message(), HasSubstr(std::string(argument) + " is undefined"));
+  EXPECT_THAT(error->location().file, HasSubstr("undefined_test.cc"));
+  EXPECT_EQ(error->location().line, line);
+}
+
+TEST(Undefined, ElementwiseOpsNameTheirOperandAndTheCallersLine) {
+  const Tensor x = ones({2, 2}), u;
+  for (const auto& row : testing::kUnaryRows) {
+    const auto at = SourceLocation::current();
+    expect_error(caught<InvalidArgument>([&] { row.op(u, at); }), row.name, "x", at.line);
+  }
+  for (const auto& row : testing::kBinaryRows) {
+    const int line = __LINE__ + 1;
+    const auto first = caught<InvalidArgument>([&] { row.op(u, x); });
+    const auto second = caught<InvalidArgument>([&] { row.op(x, u); });
+    expect_error(first, row.name, "the first operand", line);
+    expect_error(second, row.name, "the second operand", line + 1);
+  }
+}
+
 TEST(Undefined, NamesTheOpTheArgumentAndTheCallersLine) {
   const Tensor x = ones({2, 2});
   for (const Call& call : kCalls) {
     SCOPED_TRACE(call.op);
     const auto error = caught<InvalidArgument>([&] { call.run(x, Tensor()); });
-    ASSERT_TRUE(error);
-    EXPECT_THAT(error->message(), StartsWith("[" + std::string(call.op) + "] "));
-    EXPECT_THAT(error->message(), HasSubstr(std::string(call.argument) + " is undefined"));
-    EXPECT_THAT(error->location().file, HasSubstr("undefined_test.cc"));
-    EXPECT_EQ(error->location().line, call.line);
+    expect_error(error, call.op, call.argument, call.line);
   }
 }
 

@@ -18,10 +18,14 @@ LOCKSTEP_EXPORT Tensor greater_equal(const Operand& a, const Operand& b);
 // Of boolean tensors; InvalidArgument for another dtype.
 LOCKSTEP_EXPORT Tensor logical_and(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor logical_or(const Operand& a, const Operand& b);
+LOCKSTEP_EXPORT Tensor logical_xor(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor logical_not(const Tensor& x, SourceLocation at = SourceLocation::current());
 
-// Neither infinite nor NaN; true for all integers. Of any numeric dtype.
+// Neither infinite nor NaN; not a number; infinite, of either sign. Of any numeric dtype: integers
+// are all finite.
 LOCKSTEP_EXPORT Tensor is_finite(const Tensor& x, SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor is_nan(const Tensor& x, SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor is_inf(const Tensor& x, SourceLocation at = SourceLocation::current());
 
 // a where the boolean `condition` is true, else b; all three broadcast. What is not selected does
 // not matter, be it NaN, neither for the result nor for the gradient. a and b are of one dtype,

@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// Arithmetic element by element. All of it has gradients where a formula is differentiable; f16 and
-// bf16 are computed in float and rounded once. float32 results have the same bits under every
-// instruction set (NaNs: some NaN) but for pow, sin and cos of arguments beyond 2^20, which like
-// all of float64 come from the C library. Empty tensors give empty results. InvalidArgument is
-// thrown for an undefined tensor or a dtype that is not offered; the message names it.
+// Arithmetic element by element, with gradients where a formula is differentiable. f16 and bf16 are
+// computed in float and rounded once. float32 results have the same bits under every instruction
+// set (NaNs: some NaN), but for sin, cos and tan beyond 2^20, which like all of float64 come from
+// the C library. Empty tensors give empty results. InvalidArgument for an undefined tensor or a
+// dtype that is not offered; the message names it.
 
 // Any floating dtype, i32 and i64; integers wrap around.
 LOCKSTEP_EXPORT Tensor neg(const Tensor& x, SourceLocation at = SourceLocation::current());
@@ -31,12 +31,22 @@ LOCKSTEP_EXPORT Tensor log(const Tensor& x, SourceLocation at = SourceLocation::
 LOCKSTEP_EXPORT Tensor log1p(const Tensor& x, SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor sin(const Tensor& x, SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor cos(const Tensor& x, SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor tan(const Tensor& x, SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor atan(const Tensor& x, SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor tanh(const Tensor& x, SourceLocation at = SourceLocation::current());
 LOCKSTEP_EXPORT Tensor erf(const Tensor& x, SourceLocation at = SourceLocation::current());
 // 1 / (1 + exp(-x))
 LOCKSTEP_EXPORT Tensor sigmoid(const Tensor& x, SourceLocation at = SourceLocation::current());
 // x (1 + erf(x / sqrt 2)) / 2, the exact form (arXiv:1606.08415).
 LOCKSTEP_EXPORT Tensor gelu(const Tensor& x, SourceLocation at = SourceLocation::current());
+// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, its approximation (TensorFlow's approximate).
+LOCKSTEP_EXPORT Tensor gelu_tanh(const Tensor& x, SourceLocation at = SourceLocation::current());
+// x sigmoid(x), also known as swish.
+LOCKSTEP_EXPORT Tensor silu(const Tensor& x, SourceLocation at = SourceLocation::current());
+// log(1 + exp(x)), which does not overflow.
+LOCKSTEP_EXPORT Tensor softplus(const Tensor& x, SourceLocation at = SourceLocation::current());
+// x where it is positive, else exp(x) - 1.
+LOCKSTEP_EXPORT Tensor elu(const Tensor& x, SourceLocation at = SourceLocation::current());
 // To an integer below, above, or nearest (halves to the even one, as NumPy). No gradient flows
 // through.
 LOCKSTEP_EXPORT Tensor floor(const Tensor& x, SourceLocation at = SourceLocation::current());
@@ -50,12 +60,18 @@ LOCKSTEP_EXPORT Tensor round(const Tensor& x, SourceLocation at = SourceLocation
 LOCKSTEP_EXPORT Tensor add(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor sub(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor mul(const Operand& a, const Operand& b);
+LOCKSTEP_EXPORT Tensor squared_difference(const Operand& a, const Operand& b);
+// The remainder a - b floor(a / b), which has the sign of b (TensorFlow's floormod, Python's %).
+// Where b is 0: NaN, of integers 0 as NumPy's. One call of the C library for each element.
+LOCKSTEP_EXPORT Tensor mod(const Operand& a, const Operand& b);
 // NaN where either is; where both are equal the gradient goes to a, as in TensorFlow.
 LOCKSTEP_EXPORT Tensor maximum(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor minimum(const Operand& a, const Operand& b);
 // Floating dtypes only: cast integers first.
 LOCKSTEP_EXPORT Tensor div(const Operand& a, const Operand& b);
-// a to the power b. The gradient of b is 0 where a is not positive, as in TensorFlow.
+// x where it is positive, else slope x: slopes may be a tensor, with a gradient of its own.
+LOCKSTEP_EXPORT Tensor leaky_relu(const Operand& x, const Operand& slope = 0.2);
+// a to the power b, as in C. The gradient of b is 0 where a is not positive, as in TensorFlow.
 LOCKSTEP_EXPORT Tensor pow(const Operand& a, const Operand& b);
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }

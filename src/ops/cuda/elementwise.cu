@@ -47,6 +47,18 @@ void visit(CompareOp op, Visit&& f) {
       break;
   }
 }
+template <class Visit>
+void visit(PredicateOp op, Visit&& f) {
+  switch (op) {
+#define LOCKSTEP_CASE(name, Functor) \
+  case PredicateOp::name:            \
+    return f(Functor{});
+    LOCKSTEP_PREDICATE_OPS(LOCKSTEP_CASE)
+#undef LOCKSTEP_CASE
+    case PredicateOp::count:
+      break;
+  }
+}
 
 }  // namespace
 
@@ -102,10 +114,13 @@ void select(std::size_t size, const void* condition, const void* a, const void* 
   });
 }
 
-void is_finite(DType dtype, const void* x, bool* y, std::int64_t n, Device device) {
+void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t n, Device device) {
   if (n == 0) return;
-  visit_numeric(
-      dtype, [&]<class S>(S) { run(is_finite_kernel<S>, device, blocks_for(n), in<S>(x), y, n); });
+  visit(op, [&]<class F>(F) {
+    visit_numeric(dtype, [&]<class S>(S) {
+      run(predicate_kernel<F, S>, device, blocks_for(n), in<S>(x), y, n);
+    });
+  });
 }
 
 void cast(DType from, DType to, const void* x, void* y, std::int64_t n, Device device) {

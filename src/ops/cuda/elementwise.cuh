@@ -66,15 +66,9 @@ __global__ void select_kernel(const bool* condition, const U* a, const U* b, U* 
   }
 }
 
-template <class S>
-__global__ void is_finite_kernel(const S* x, bool* y, Index n) {
-  for (Index i = first_index(); i < n; i += index_step()) {
-    const Compute<S> value = Storage<S>::load(x[i]);
-    if constexpr (std::is_floating_point_v<Compute<S>>)
-      y[i] = value - value == Compute<S>(0);
-    else
-      y[i] = true;
-  }
+template <class F, class S>
+__global__ void predicate_kernel(const S* x, bool* y, Index n) {
+  for (Index i = first_index(); i < n; i += index_step()) y[i] = F::forward(Storage<S>::load(x[i]));
 }
 
 // As cast() on the CPU: floats to integers saturate, NaN becomes 0.

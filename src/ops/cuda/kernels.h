@@ -32,7 +32,7 @@ void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
 // Elements of `size` bytes.
 void select(std::size_t size, const void* condition, const void* a, const void* b, void* y,
             const Broadcast<3>& plan, std::int64_t n, Device device);
-void is_finite(DType dtype, const void* x, bool* y, std::int64_t n, Device device);
+void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t n, Device device);
 void cast(DType from, DType to, const void* x, void* y, std::int64_t n, Device device);
 void copy_strided(const StridedCopy& copy, std::size_t size, const void* from, void* to,
                   Device device);

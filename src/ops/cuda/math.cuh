@@ -13,6 +13,8 @@ LOCKSTEP_MATH float abs(float x) { return ::fabsf(x); }
 LOCKSTEP_MATH double abs(double x) { return ::fabs(x); }
 LOCKSTEP_MATH float sqrt(float x) { return ::sqrtf(x); }
 LOCKSTEP_MATH double sqrt(double x) { return ::sqrt(x); }
+LOCKSTEP_MATH float copysign(float size, float sign) { return ::copysignf(size, sign); }
+LOCKSTEP_MATH double copysign(double size, double sign) { return ::copysign(size, sign); }
 LOCKSTEP_MATH float floor(float x) { return ::floorf(x); }
 LOCKSTEP_MATH double floor(double x) { return ::floor(x); }
 LOCKSTEP_MATH float ceil(float x) { return ::ceilf(x); }
@@ -35,6 +37,12 @@ LOCKSTEP_MATH float sin(float x) { return ::sinf(x); }
 LOCKSTEP_MATH double sin(double x) { return ::sin(x); }
 LOCKSTEP_MATH float cos(float x) { return ::cosf(x); }
 LOCKSTEP_MATH double cos(double x) { return ::cos(x); }
+LOCKSTEP_MATH float tan(float x) { return ::tanf(x); }
+LOCKSTEP_MATH double tan(double x) { return ::tan(x); }
+LOCKSTEP_MATH float atan(float x) { return ::atanf(x); }
+LOCKSTEP_MATH double atan(double x) { return ::atan(x); }
+LOCKSTEP_MATH float fmod(float x, float y) { return ::fmodf(x, y); }
+LOCKSTEP_MATH double fmod(double x, double y) { return ::fmod(x, y); }
 LOCKSTEP_MATH float pow(float x, float y) { return ::powf(x, y); }
 LOCKSTEP_MATH double pow(double x, double y) { return ::pow(x, y); }
 
