@@ -150,7 +150,7 @@ Expr pad(const Expr& x, std::span<const std::int64_t> before, std::span<const st
 
 // ---- sums and products
 
-// `instruction` is add, maximum, minimum, and, or.
+// `instruction` is add, multiply, maximum, minimum, and, or.
 Expr reduce(std::string_view instruction, const Expr& x, const Expr& initial,
             std::span<const std::int64_t> axes);
 // Over the last axis, which stays with extent 1.

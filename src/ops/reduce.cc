@@ -11,7 +11,9 @@
 
 #include "ops/cuda/kernels.h"
 #include "ops/launch.h"
+#include "ops/products_of_others.h"
 #include "ops/reduce_cpu.h"
+#include "ops/reduce_plan.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 
@@ -20,45 +22,10 @@ namespace {
 
 using cpu::Reduction;
 
-// Options applied to a shape.
-struct ReducePlan {
-  bool reduced[Shape::kMaxRank] = {};
-  Shape kept;          // reduced axes have extent 1
-  Shape result;        // by keep_dims
-  std::int64_t count;  // elements reduced to one
-
-  ReducePlan(const char* op, const Shape& shape, const ReduceOptions& options, SourceLocation at)
-      : kept(shape), count(1) {
-    for (int axis = 0; axis < shape.rank(); ++axis) reduced[axis] = options.axes.empty();
-    for (const int named : options.axes) {
-      const int axis = checked_axis(op, named, shape, at);
-      require(!reduced[axis], at, op, "axis ", named, " of shape ", shape, " is named twice");
-      reduced[axis] = true;
-    }
-    std::int64_t dims[Shape::kMaxRank];
-    std::size_t rank = 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      if (reduced[axis]) {
-        count *= shape[axis];
-        kept = kept.with_dim(axis, 1);
-      } else {
-        dims[rank++] = shape[axis];
-      }
-    }
-    result = options.keep_dims ? kept : Shape(std::span<const std::int64_t>(dims, rank));
-  }
-
-  std::vector<std::int64_t> axes() const {
-    std::vector<std::int64_t> axes;
-    for (int axis = 0; axis < kept.rank(); ++axis)
-      if (reduced[axis]) axes.push_back(axis);
-    return axes;
-  }
-};
-
 // The reduction's name in StableHLO.
 std::string_view instruction(Reduction reduction, DType dtype) {
   if (reduction == Reduction::sum) return "add";
+  if (reduction == Reduction::prod) return "multiply";
   if (dtype == DType::boolean) return reduction == Reduction::max ? "or" : "and";
   return reduction == Reduction::max ? "maximum" : "minimum";
 }
@@ -67,7 +34,8 @@ Tensor reduced(const char* op, Reduction reduction, const Tensor& x, const Reduc
                SourceLocation at, std::int64_t divisor = 1) {
   const Device device = common_device(op, {&x}, at);
   if (traced::on(device))
-    return traced::reduce(instruction(reduction, x.dtype()), x, plan.axes(), plan.result, divisor);
+    return traced::reduce(instruction(reduction, x.dtype()), x, plan.axes<std::int64_t>(),
+                          plan.result, divisor);
   Tensor y = make_result(device, x.dtype(), plan.result);
   launch(
       op, device, writes(y), reads(x),
@@ -87,9 +55,7 @@ Tensor extreme_gradient(const Tensor& dy, const Tensor& x, const Tensor& y,
                         const ReducePlan& plan) {
   const Tensor chosen = equal(x, reshape(y, plan.kept));
   const Tensor one_each = cast(chosen, x.dtype());
-  ReduceOptions options{.keep_dims = true};
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (plan.reduced[axis]) options.axes.push_back(axis);
+  const ReduceOptions options{.axes = plan.axes<int>(), .keep_dims = true};
   const Tensor ties = options.axes.empty() ? one_each : sum(one_each, options);
   return select(chosen, reshape(dy, plan.kept) / ties, 0);
 }
@@ -123,13 +89,44 @@ Tensor boolean(const char* op, Reduction reduction, const Tensor& x, const Reduc
   return y;
 }
 
+Tensor arg_extreme(const char* op, bool largest, const Tensor& x, int axis, SourceLocation at) {
+  require_defined(op, "x", x, at);
+  const Device device = common_device(op, {&x}, at);
+  const Shape& shape = x.shape();
+  const int along = checked_axis(op, axis, shape, at);
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < along; ++i) outer *= shape[i];
+  for (int i = along + 1; i < shape.rank(); ++i) inner *= shape[i];
+  require(shape[along] > 0 || outer * inner == 0, at, op, "axis ", axis, " of shape ", shape,
+          " is empty; expected at least one element");
+  if (traced::on(device)) return traced::arg_extreme(x, along, largest);
+  Tensor y = make_result(device, DType::i64, shape.without_axis(along));
+  launch(
+      op, device, writes(y), reads(x),
+      [largest, outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
+        cpu::arg_extreme(largest, from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n,
+                         inner);
+      },
+      [largest, outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
+        cuda::arg_extreme(largest, from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n,
+                          inner, to.device());
+      });
+  return y;
+}
+
+// Of dtypes that are added and multiplied.
+ReducePlan arithmetic_plan(const char* op, const Tensor& x, const ReduceOptions& options,
+                           SourceLocation at) {
+  require_defined(op, "x", x, at);
+  require_dtype(is_floating(x.dtype()) || x.dtype() == DType::i32 || x.dtype() == DType::i64, op, x,
+                "a floating dtype, i32 or i64 (cast others first)", at);
+  return ReducePlan(op, x.shape(), options, at);
+}
+
 }  // namespace
 
 Tensor sum(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
-  require_defined("sum", "x", x, at);
-  require_dtype(is_floating(x.dtype()) || x.dtype() == DType::i32 || x.dtype() == DType::i64, "sum",
-                x, "a floating dtype, i32 or i64 (cast others first)", at);
-  const ReducePlan plan("sum", x.shape(), options, at);
+  const ReducePlan plan = arithmetic_plan("sum", x, options, at);
   Tensor y = reduced("sum", Reduction::sum, x, plan, at);
   if (is_floating(x.dtype()))
     record("sum", {&x}, y,
@@ -154,6 +151,18 @@ Tensor mean(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
   return y;
 }
 
+Tensor prod(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
+  const ReducePlan plan = arithmetic_plan("prod", x, options, at);
+  Tensor y = reduced("prod", Reduction::prod, x, plan, at);
+  if (is_floating(x.dtype()))
+    record("prod", {&x}, y, [x, plan](const Tensor& dy, GradientSink& sink) {
+      if (!sink.wants(0)) return;
+      const Tensor each = reshape(dy, plan.kept), factors = products_of_others(x, plan.reduced);
+      sink.put(0, [&] { return each * factors; });
+    });
+  return y;
+}
+
 Tensor max(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
   return extreme("max", Reduction::max, x, options, at);
 }
@@ -171,27 +180,11 @@ Tensor all(const Tensor& x, const ReduceOptions& options, SourceLocation at) {
 }
 
 Tensor argmax(const Tensor& x, int axis, SourceLocation at) {
-  require_defined("argmax", "x", x, at);
-  const Device device = common_device("argmax", {&x}, at);
-  const Shape& shape = x.shape();
-  const int along = checked_axis("argmax", axis, shape, at);
-  std::int64_t outer = 1, inner = 1;
-  for (int i = 0; i < along; ++i) outer *= shape[i];
-  for (int i = along + 1; i < shape.rank(); ++i) inner *= shape[i];
-  require(shape[along] > 0 || outer * inner == 0, at, "argmax", "axis ", axis, " of shape ", shape,
-          " is empty; expected at least one element");
-  if (traced::on(device)) return traced::argmax(x, along);
-  Tensor y = make_result(device, DType::i64, shape.without_axis(along));
-  launch(
-      "argmax", device, writes(y), reads(x),
-      [outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
-        cpu::argmax(from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n, inner);
-      },
-      [outer, n = shape[along], inner](Tensor& to, const Tensor& from) {
-        cuda::argmax(from.dtype(), from.raw_data(), write<std::int64_t>(to), outer, n, inner,
-                     to.device());
-      });
-  return y;
+  return arg_extreme("argmax", true, x, axis, at);
+}
+
+Tensor argmin(const Tensor& x, int axis, SourceLocation at) {
+  return arg_extreme("argmin", false, x, axis, at);
 }
 
 Tensor sum_to_shape(const Tensor& x, const Shape& shape, SourceLocation at) {

@@ -37,7 +37,17 @@ const ReduceKernels& kernels_of(DType dtype) {
 
 const ReduceKernels::Pair& kernel_of(Reduction op, DType dtype) {
   const ReduceKernels& kernels = kernels_of(dtype);
-  return op == Reduction::sum ? kernels.sum : op == Reduction::max ? kernels.max : kernels.min;
+  switch (op) {
+    case Reduction::sum:
+      return kernels.sum;
+    case Reduction::prod:
+      return kernels.prod;
+    case Reduction::max:
+      return kernels.max;
+    case Reduction::min:
+      break;
+  }
+  return kernels.min;
 }
 
 // Adjacent axes that are reduced together, or kept together, as one.
@@ -110,23 +120,50 @@ void divide(DType dtype, void* y, std::int64_t n, std::int64_t divisor) {
   });
 }
 
+// The first place in a row of the extreme value, which a kernel has found.
 template <class T>
-void argmax_of(const T* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-               std::int64_t inner) {
-  for (std::int64_t o = 0; o < outer; ++o, x += n * inner)
-    for (std::int64_t i = 0; i < inner; ++i) {
-      std::int64_t best = 0;
-      T largest = x[i];
-      for (std::int64_t j = 1; j < n; ++j) {
-        const T value = x[j * inner + i];
-        // Once a NaN leads, nothing exceeds it.
-        if (value > largest || (value != value && largest == largest)) {
-          largest = value;
-          best = j;
-        }
+std::int64_t place_of(T extreme, const T* row, std::int64_t n) {
+  std::int64_t i = 0;
+  if (extreme != extreme)
+    while (i < n - 1 && row[i] == row[i]) ++i;
+  else
+    while (i < n - 1 && row[i] != extreme) ++i;
+  return i;
+}
+
+// Across rows: all columns of `inner` in step.
+template <bool largest, class T>
+void arg_extreme_of_columns(const T* x, std::int64_t* y, std::int64_t n, std::int64_t inner) {
+  for (std::int64_t i = 0; i < inner; ++i) {
+    std::int64_t best = 0;
+    T extreme = x[i];
+    for (std::int64_t j = 1; j < n; ++j) {
+      const T value = x[j * inner + i];
+      const bool beyond = largest ? value > extreme : value < extreme;
+      // Once a NaN leads, nothing exceeds it.
+      if (beyond || (value != value && extreme == extreme)) {
+        extreme = value;
+        best = j;
       }
-      *y++ = best;
     }
+    y[i] = best;
+  }
+}
+
+template <class T>
+void arg_extreme_of(bool largest, const ReduceKernels::Pair& kernel, const T* x, std::int64_t* y,
+                    std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  for (std::int64_t o = 0; o < outer; ++o, x += n * inner, y += inner) {
+    if (inner == 1) {
+      T extreme;
+      kernel.runs(x, &extreme, 1, n);
+      *y = place_of(extreme, x, n);
+    } else if (largest) {
+      arg_extreme_of_columns<true>(x, y, n, inner);
+    } else {
+      arg_extreme_of_columns<false>(x, y, n, inner);
+    }
+  }
 }
 
 Buffer widened(DType dtype, const void* x, std::int64_t n) {
@@ -153,14 +190,18 @@ void reduce(Reduction op, DType dtype, const void* x, void* y, const Shape& shap
   half_kernels().narrow(dtype, static_cast<const float*>(wide_y.data()), y, results);
 }
 
-void argmax(DType dtype, const void* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-            std::int64_t inner) {
+void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std::int64_t outer,
+                 std::int64_t n, std::int64_t inner) {
+  if (outer * inner == 0) return;
   if (is_half(dtype)) {
     const Buffer wide = widened(dtype, x, outer * n * inner);
-    return argmax(DType::f32, wide.data(), y, outer, n, inner);
+    return arg_extreme(largest, DType::f32, wide.data(), y, outer, n, inner);
   }
-  visit_dtype(dtype, [&]<class T>(T) {
-    if constexpr (std::is_arithmetic_v<T>) argmax_of(static_cast<const T*>(x), y, outer, n, inner);
+  const ReduceKernels::Pair& kernel = kernel_of(largest ? Reduction::max : Reduction::min, dtype);
+  // Booleans are bytes of 0 and 1.
+  visit_dtype(dtype == DType::boolean ? DType::u8 : dtype, [&]<class T>(T) {
+    if constexpr (std::is_arithmetic_v<T>)
+      arg_extreme_of(largest, kernel, static_cast<const T*>(x), y, outer, n, inner);
   });
 }
 

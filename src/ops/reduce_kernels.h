@@ -17,7 +17,7 @@ struct ReduceKernels {
     Runs runs;
     Rows rows;
   };
-  Pair sum, max, min;
+  Pair sum, prod, max, min;
 };
 
 LOCKSTEP_ISA_TABLE(ReduceKernels, f32_reduce);

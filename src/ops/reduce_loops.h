@@ -31,20 +31,31 @@ constexpr std::int64_t kTile = 512;       // columns at a time, whose sums stay 
 template <class T>
 using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
+// kOfNothing: the result where there are no elements.
 struct Plus {
+  static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
     a = a + b;
   }
 };
+struct Times {
+  static constexpr int kOfNothing = 1;
+  template <class V>
+  [[gnu::always_inline]] static void into(V& a, const V& b) {
+    a = a * b;
+  }
+};
 // NaN, once in, stays.
 struct Larger {
+  static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
     a = ((b > a) | (b != b)) ? b : a;
   }
 };
 struct Smaller {
+  static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
     a = ((b < a) | (b != b)) ? b : a;
@@ -99,7 +110,8 @@ void reduce_runs(const void* x, void* y, std::int64_t outer, std::int64_t n) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
   for (std::int64_t run = 0; run < outer; ++run, from += n) {
-    Wide<T> result = n == 0 ? T(0) : reduce_block<F>(from, n < kRunBlock ? n : kRunBlock);
+    Wide<T> result =
+        n == 0 ? T(F::kOfNothing) : reduce_block<F>(from, n < kRunBlock ? n : kRunBlock);
     for (std::int64_t i = kRunBlock; i < n; i += kRunBlock) {
       const Wide<T> block = reduce_block<F>(from + i, n - i < kRunBlock ? n - i : kRunBlock);
       F::into(result, block);
@@ -145,7 +157,8 @@ void reduce_tile(const T* x, std::int64_t rows, std::int64_t stride, std::int64_
       }
     }
   }
-  for (std::int64_t j = 0; j < width; ++j) y[j] = rows == 0 ? T(0) : static_cast<T>(result[j]);
+  for (std::int64_t j = 0; j < width; ++j)
+    y[j] = rows == 0 ? T(F::kOfNothing) : static_cast<T>(result[j]);
 }
 
 template <class F, class T>
@@ -163,10 +176,11 @@ constexpr ReduceKernels::Pair reduce_pair() {
   return {reduce_runs<F, T>, reduce_rows<F, T>};
 }
 
-// Integers are summed as unsigned, which wraps around.
+// Integers are added and multiplied as unsigned, which wraps around.
 template <class T, class Summed = T>
 constexpr ReduceKernels reduce_kernels_of() {
   return {.sum = reduce_pair<Plus, Summed>(),
+          .prod = reduce_pair<Times, Summed>(),
           .max = reduce_pair<Larger, T>(),
           .min = reduce_pair<Smaller, T>()};
 }

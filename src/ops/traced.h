@@ -55,10 +55,10 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Shape& shape);
 Tensor scatter_add(const Tensor& indices, const Tensor& updates, const Shape& shape);
 Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, const Shape& shape);
 
-// reduce_xla.cc; `instruction`: add, maximum, minimum, and, or. The sum is divided by `divisor`.
+// reduce_xla.cc; `instruction`: add, multiply, maximum, minimum, and, or; a sum over `divisor`.
 Tensor reduce(std::string_view instruction, const Tensor& x, std::span<const std::int64_t> axes,
               const Shape& shape, std::int64_t divisor);
-Tensor argmax(const Tensor& x, int axis);
+Tensor arg_extreme(const Tensor& x, int axis, bool largest);
 
 // matmul_xla.cc; the batch axes of a and b broadcast to those of `shape`.
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, const Shape& shape);

@@ -148,19 +148,23 @@ TEST(CudaKernels, ReduceSumsTheNamedAxes) {
   run(reduce_kernel<SumOf, float>, 4, x.data(), sum, axes, 10);
   run(reduce_kernel<LargestOf, float>, 4, x.data(), most, axes, 1);
   run(reduce_kernel<LeastOf, float>, 4, x.data(), least, axes, 1);
+  float product[6];
+  run(reduce_kernel<ProductOf, float>, 4, x.data(), product, axes, 1);
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t k = 0; k < 2; ++k) {
-      double total = 0;
+      double total = 0, factors = 1;
       float high = -9, low = 9;
       for (std::size_t j = 0; j < 50; ++j) {
         const float value = x[i * 100 + j * 2 + k];
         total += value;
+        factors *= value;
         high = std::max(high, value);
         low = std::min(low, value);
       }
       EXPECT_NEAR(sum[i * 2 + k], total / 10, 1e-6);
       EXPECT_EQ(most[i * 2 + k], high);
       EXPECT_EQ(least[i * 2 + k], low);
+      EXPECT_NEAR(product[i * 2 + k] / factors, 1, 1e-5);
     }
 }
 
@@ -171,6 +175,8 @@ TEST(CudaKernels, ReduceOfNothingIsZeroAndNaNLeads) {
   float y = 5;
   run(reduce_kernel<SumOf, float>, 1, static_cast<const float*>(&y), &y, axes, 1);
   EXPECT_EQ(y, 0);
+  run(reduce_kernel<ProductOf, float>, 1, static_cast<const float*>(&y), &y, axes, 1);
+  EXPECT_EQ(y, 1);
   std::vector<float> x = floats(100);
   x[57] = NAN;
   axes.count = 100;
@@ -179,13 +185,17 @@ TEST(CudaKernels, ReduceOfNothingIsZeroAndNaNLeads) {
   EXPECT_TRUE(std::isnan(y));
 }
 
-TEST(CudaKernels, ArgmaxTakesTheFirstOfTheLargest) {
+TEST(CudaKernels, ArgExtremesTakeTheFirst) {
   const float x[] = {1, 5, 5, 2, 7, 0, -1, 7};  // [2, 4]
   std::int64_t y[2];
-  run(argmax_kernel<float>, 1, x, y, 4, 1, 2);
+  run(arg_extreme_kernel<true, float>, 1, x, y, 4, 1, 2);
   EXPECT_THAT(y, ElementsAre(1, 0));
+  run(arg_extreme_kernel<false, float>, 1, x, y, 4, 1, 2);
+  EXPECT_THAT(y, ElementsAre(0, 2));
   const float with_nan[] = {1, NAN, 9, 2};
-  run(argmax_kernel<float>, 1, with_nan, y, 4, 1, 1);
+  run(arg_extreme_kernel<true, float>, 1, with_nan, y, 4, 1, 1);
+  EXPECT_EQ(y[0], 1);
+  run(arg_extreme_kernel<false, float>, 1, with_nan, y, 4, 1, 1);
   EXPECT_EQ(y[0], 1);
 }
 

@@ -48,11 +48,13 @@ TEST(ReduceXla, EqualsCpu) {
          {ReduceOptions{}, ReduceOptions{.axes = {1}}, ReduceOptions{.axes = {-1, 0}},
           ReduceOptions{.axes = {0, 2}, .keep_dims = true}})
       for (Tensor (*op)(const Tensor&, const ReduceOptions&, SourceLocation) :
-           {sum, mean, lockstep::max, lockstep::min})
+           {sum, mean, prod, variance, stddev, logsumexp, lockstep::max, lockstep::min})
         results.push_back(op(xs[0], options, SourceLocation{}));
     return results;
   };
-  expect_same_traced({x}, f, {.tolerance = 1e-5});
+  // No product of small numbers, whose gradients' gradients are large.
+  expect_same_traced({x + 1.5}, f, {.tolerance = 1e-4});
+  expect_same_traced({cast(x, DType::f64)}, f, {.tolerance = 1e-11});
   expect_same_traced({cast(x, DType::bf16)}, f, {.tolerance = 8e-3, .gradients = false});
   expect_same_traced(
       {cast(x * 100, DType::i32), cast(x * 100, DType::i64), cast(x + 1, DType::u8), greater(x, 0)},
@@ -65,6 +67,11 @@ TEST(ReduceXla, EqualsCpu) {
                        lockstep::min(xs[2], {.axes = {2}}),
                        any(xs[3], {.axes = {0, 1}}),
                        all(xs[3], {.axes = {2}}),
+                       prod(xs[0], {.axes = {2}}),
+                       prod(xs[1], {.axes = {0, 1}}),
+                       argmin(xs[0], 1),
+                       argmin(xs[2]),
+                       argmin(xs[3], 0),
                        argmax(xs[0], 1),
                        argmax(xs[2], 0),
                        argmax(xs[3], 2)};

@@ -85,6 +85,92 @@ TEST(Reduce, SumAddsOverTheAxes) {
   }
 }
 
+TEST(Reduce, ProdMultipliesOverTheAxes) {
+  for (const ReduceCase& row : kCases) {
+    const Tensor x = Noise(3).tensor<double>(row.shape, 0.3) + 1.0;
+    const auto expected = reduced_by_hand(x, row.axes, 1, [](double a, double b) { return a * b; });
+    const Tensor y = prod(x, {.axes = row.axes});
+    EXPECT_EQ(y.shape(), row.result);
+    EXPECT_EQ(prod(x, {.axes = row.axes, .keep_dims = true}).shape(), row.kept);
+    for (const auto& [dtype, tolerance] :
+         {std::pair{DType::f64, 1e-12}, std::pair{DType::f32, 1e-4}}) {
+      const Tensor narrow = cast(prod(cast(x, dtype), {.axes = row.axes}), DType::f64);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_NEAR(narrow.data<double>()[i], expected[i], tolerance * (1 + expected[i]))
+            << name_of(dtype) << row.shape.to_string();
+    }
+  }
+  EXPECT_THAT(cast(prod(cast(vec<float>({2, 3, -4}), DType::bf16)), DType::f32),
+              holds<float>({-24}));
+  EXPECT_THAT(prod(vec<std::int32_t>({65536, 65536, 3})), holds<std::int32_t>({0}));
+  EXPECT_THAT(prod(vec<std::int64_t>({-3, 5})), holds<std::int64_t>({-15}));
+  EXPECT_THAT([] { prod(vec<bool>({true})); }, throws<InvalidArgument>("[prod]", "bool"));
+}
+
+TEST(Reduce, ProdHasTheRightGradientsWhereFactorsAreZero) {
+  const Tensor x(Shape{4, 3}, {2.0, 3.0, 4.0, 2.0, 0.0, 4.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0});
+  GradientTape tape;
+  tape.watch(x);
+  EXPECT_THAT(tape.gradient(prod(x, {.axes = {1}}), {x})[0],
+              holds<double>({12, 8, 6, 0, 8, 0, 0, 0, 0, 0, 0, 0}));
+  for (const std::vector<int>& axes : {std::vector<int>{1}, {0}, {0, 1}}) {
+    const Differentiable f = [&](const std::vector<Tensor>& xs) {
+      return prod(xs[0], {.axes = axes});
+    };
+    expect_gradients(f, {x});
+    expect_second_gradients(f, {x});
+    expect_second_gradients(f, {Noise(7).tensor<double>({4, 3})});
+  }
+  const Tensor wide = Noise(8).tensor<double>({2, 3, 2, 2});
+  expect_second_gradients(
+      [](const std::vector<Tensor>& xs) {
+        return square(prod(xs[0], {.axes = {0, 2}}));
+      },
+      {wide});
+}
+
+TEST(Reduce, VarianceIsTheBiasedOne) {
+  const Tensor x(Shape{2, 4}, {1.0, 2.0, 3.0, 6.0, 5.0, 5.0, 5.0, 5.0});
+  EXPECT_THAT(variance(x, {.axes = {1}}), holds<double>({3.5, 0}));
+  EXPECT_THAT(stddev(x, {.axes = {1}, .keep_dims = true}), holds<double>({std::sqrt(3.5), 0}));
+  EXPECT_THAT(variance(x), holds<double>({2.75}));
+  // Around a mean that is large beside it.
+  EXPECT_NEAR(variance(Noise(1).tensor<float>({1000}) + 1000).item<double>(), 1.0 / 3, 0.03);
+  // The squares are beyond f16.
+  EXPECT_THAT(cast(stddev(cast(vec<float>({-300, 300}), DType::f16)), DType::f32),
+              holds<float>({300}));
+  EXPECT_TRUE(std::isnan(variance(zeros({0})).item<float>()));
+  EXPECT_EQ(variance(zeros({0, 3}), {.axes = {1}}).shape(), (Shape{0}));
+  EXPECT_THAT([] { variance(vec<int>({1})); }, throws<InvalidArgument>("[variance]", "i32"));
+  EXPECT_THAT([&] { stddev(x, {.axes = {2}}); }, throws<InvalidArgument>("[stddev]", "axis 2"));
+}
+
+TEST(Reduce, LogSumExpNeitherOverflowsNorLosesInfinities) {
+  const Tensor x(Shape{2, 2}, {1000.0f, 1000.0f, -1000.0f, -1001.0f});
+  const std::vector<float> y = logsumexp(x, {.axes = {1}}).to_vector<float>();
+  EXPECT_FLOAT_EQ(y[0], 1000.6931472f);
+  EXPECT_FLOAT_EQ(y[1], -999.6867383f);
+  EXPECT_EQ(logsumexp(x, {.axes = {1}, .keep_dims = true}).shape(), (Shape{2, 1}));
+  EXPECT_THAT(logsumexp(vec<float>({-INFINITY, -INFINITY})), holds<float>({-INFINITY}));
+  EXPECT_THAT(logsumexp(vec<float>({-INFINITY, 2})), holds<float>({2}));
+  EXPECT_THAT(logsumexp(vec<float>({INFINITY, 1})), holds<float>({INFINITY}));
+  EXPECT_TRUE(std::isnan(logsumexp(vec<float>({NAN, 1})).item<float>()));
+  EXPECT_THAT(logsumexp(zeros({2, 0}), {.axes = {1}}), holds<float>({-INFINITY, -INFINITY}));
+  EXPECT_EQ(logsumexp(zeros({0, 2}), {.axes = {1}}).shape(), (Shape{0}));
+  EXPECT_THAT([] { logsumexp(vec<int>({1})); }, throws<InvalidArgument>("[logsumexp]", "i32"));
+  for (const ReduceCase& row : kCases) {
+    const Tensor values = Noise(3).tensor<double>(row.shape, 3);
+    auto expected = reduced_by_hand(lockstep::exp(values), row.axes, 0,
+                                    [](double a, double b) { return a + b; });
+    const Tensor sums = logsumexp(values, {.axes = row.axes});
+    EXPECT_EQ(sums.shape(), row.result);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (expected[i] > 0) {
+        EXPECT_NEAR(sums.data<double>()[i], std::log(expected[i]), 1e-12);
+      }
+  }
+}
+
 TEST(Reduce, MeanDividesByTheCount) {
   const Tensor x(Shape{2, 3}, {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 9.0f});
   EXPECT_THAT(mean(x), holds<float>({4}));
@@ -197,6 +283,30 @@ TEST(Reduce, ArgmaxIsTheFirstOfTheLargest) {
   EXPECT_EQ(argmax(zeros({0, 3})).shape(), (Shape{0}));
 }
 
+TEST(Reduce, ArgminIsTheFirstOfTheLeast) {
+  const Tensor x(Shape{2, 3}, {5.0f, 1.0f, 1.0f, 7.0f, NAN, -9.0f});
+  EXPECT_THAT(argmin(x), holds<std::int64_t>({1, 1}));
+  EXPECT_THAT(argmin(x, 0), holds<std::int64_t>({0, 1, 1}));
+  EXPECT_THAT(argmin(cast(vec<float>({3, 1, 2}), DType::f16)), holds<std::int64_t>({1}));
+  EXPECT_THAT(argmin(vec<std::int32_t>({1, -3, -3})), holds<std::int64_t>({1}));
+  EXPECT_THAT(argmin(vec<bool>({true, false, false})), holds<std::int64_t>({1}));
+  EXPECT_THAT([&] { argmin(x, -3); }, throws<InvalidArgument>("[argmin]", "axis -3", "[2, 3]"));
+  EXPECT_THAT([] { argmin(zeros({2, 0})); }, throws<InvalidArgument>("[argmin]", "empty"));
+}
+
+TEST(Reduce, ArgmaxAndArgminFindTheirPlaceInLongRows) {
+  for (const std::int64_t n : {2, 63, 64, 65, 1000, 5000})
+    for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
+      std::vector<float> values = Noise(9).tensor<float>({n}).to_vector<float>();
+      values[static_cast<std::size_t>(place)] = 2;
+      const Tensor x(Shape{n}, std::span<const float>(values));
+      EXPECT_EQ(argmax(x).item<std::int64_t>(), place);
+      EXPECT_EQ(argmin(-x).item<std::int64_t>(), place);
+      EXPECT_EQ(argmin(x.with_shape({n, 1}) * vec<float>({-1, 1}), 0).data<std::int64_t>()[0],
+                place);
+    }
+}
+
 TEST(Reduce, AxesAreChecked) {
   const Tensor x = zeros({2, 3});
   EXPECT_THAT([&] { sum(x, {.axes = {2}}); }, throws<InvalidArgument>("[sum]", "axis 2", "[2, 3]"));
@@ -217,7 +327,14 @@ TEST(Reduce, GradientsAreCentralDifferences) {
     }
   }
   const Tensor x = Noise(6).tensor<double>({2, 3});
-  for (const auto op : {sum, mean, max})
+  for (const auto op : {variance, stddev, logsumexp, prod})
+    for (const bool keep : {false, true})
+      expect_gradients(
+          [&](const std::vector<Tensor>& xs) {
+            return op(xs[0], {.axes = {0}, .keep_dims = keep}, SourceLocation{});
+          },
+          {x});
+  for (const auto op : {sum, mean, max, variance, stddev, logsumexp, prod})
     expect_second_gradients(
         [&](const std::vector<Tensor>& xs) {
           return square(op(square(xs[0]), {.axes = {1}}, SourceLocation{}));

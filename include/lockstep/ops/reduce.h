@@ -27,6 +27,20 @@ LOCKSTEP_EXPORT Tensor sum(const Tensor& x, const ReduceOptions& options = {},
 LOCKSTEP_EXPORT Tensor mean(const Tensor& x, const ReduceOptions& options = {},
                             SourceLocation at = SourceLocation::current());
 
+// Of floating dtypes, i32 and i64, which wrap around. The product of nothing is 1. The gradient is
+// right where elements are 0, too.
+LOCKSTEP_EXPORT Tensor prod(const Tensor& x, const ReduceOptions& options = {},
+                            SourceLocation at = SourceLocation::current());
+// The mean of (x - mean(x))^2, biased: divided by the count, as TensorFlow's; and its square
+// root, whose gradient is NaN where the variance is 0. Of floating dtypes; NaN of nothing.
+LOCKSTEP_EXPORT Tensor variance(const Tensor& x, const ReduceOptions& options = {},
+                                SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor stddev(const Tensor& x, const ReduceOptions& options = {},
+                              SourceLocation at = SourceLocation::current());
+// log(sum(exp(x))) of floating dtypes, which does not overflow; minus infinity of nothing.
+LOCKSTEP_EXPORT Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {},
+                                 SourceLocation at = SourceLocation::current());
+
 // Of floating and integer dtypes; NaN where one element is. InvalidArgument for the maximum of
 // nothing. The gradient is divided equally among elements that tie, as in TensorFlow.
 LOCKSTEP_EXPORT Tensor max(const Tensor& x, const ReduceOptions& options = {},
@@ -40,9 +54,11 @@ LOCKSTEP_EXPORT Tensor any(const Tensor& x, const ReduceOptions& options = {},
 LOCKSTEP_EXPORT Tensor all(const Tensor& x, const ReduceOptions& options = {},
                            SourceLocation at = SourceLocation::current());
 
-// Index of the largest element along an axis, which is removed: i64; the first of equal ones; a NaN
-// counts as the largest. InvalidArgument where the axis is empty and the result is not.
+// Index of the largest, or least, element along an axis, which is removed: i64; the first of equal
+// ones; a NaN exceeds all others. InvalidArgument where the axis is empty and the result is not.
 LOCKSTEP_EXPORT Tensor argmax(const Tensor& x, int axis = -1,
+                              SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT Tensor argmin(const Tensor& x, int axis = -1,
                               SourceLocation at = SourceLocation::current());
 
 // The sum of x over the axes along which `shape` was broadcast to x's shape: the gradient of

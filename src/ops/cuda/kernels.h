@@ -49,8 +49,8 @@ void one_hot(DType dtype, DType index, const void* indices, void* y, std::int64_
 
 void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape& shape,
             const bool (&reduced)[Shape::kMaxRank], std::int64_t divisor, Device device);
-void argmax(DType dtype, const void* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-            std::int64_t inner, Device device);
+void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std::int64_t outer,
+                 std::int64_t n, std::int64_t inner, Device device);
 // dz = dy where y > 0; y and dz null: dy itself. bias = the sums of the columns.
 void bias_gradient(DType dtype, const void* dy, const void* y, void* dz, void* bias,
                    std::int64_t rows, std::int64_t channels, Device device);

@@ -43,6 +43,8 @@ void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape&
   switch (op) {
     case cpu::Reduction::sum:
       return reduce_as<SumOf>(dtype, x, y, axes, divisor, device);
+    case cpu::Reduction::prod:
+      return reduce_as<ProductOf>(dtype, x, y, axes, 1, device);
     case cpu::Reduction::max:
       return reduce_as<LargestOf>(dtype, x, y, axes, 1, device);
     case cpu::Reduction::min:
@@ -50,12 +52,13 @@ void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape&
   }
 }
 
-void argmax(DType dtype, const void* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-            std::int64_t inner, Device device) {
+void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std::int64_t outer,
+                 std::int64_t n, std::int64_t inner, Device device) {
   const std::int64_t results = outer * inner;
   if (results == 0) return;
   visit_numeric(dtype, [&]<class S>(S) {
-    run(argmax_kernel<S>, device, blocks_for(results), in<S>(x), y, n, inner, results);
+    run(largest ? arg_extreme_kernel<true, S> : arg_extreme_kernel<false, S>, device,
+        blocks_for(results), in<S>(x), y, n, inner, results);
   });
 }
 

@@ -31,7 +31,9 @@ __device__ inline Index offset_of(const ReduceAxes::Axes& axes, Index i) {
   return offset;
 }
 
+// kOfNothing: the result of no elements; start(first): what the first element is combined with.
 struct SumOf {
+  static constexpr int kOfNothing = 0;
   template <class T>
   __device__ static T start(T) {
     return T(0);
@@ -45,8 +47,24 @@ struct SumOf {
       return a + b;
   }
 };
+struct ProductOf {
+  static constexpr int kOfNothing = 1;
+  template <class T>
+  __device__ static T start(T) {
+    return T(1);
+  }
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)  // wraps around
+      return static_cast<T>(static_cast<unsigned long long>(a) *
+                            static_cast<unsigned long long>(b));
+    else
+      return a * b;
+  }
+};
 // NaN if one is.
 struct LargestOf {
+  static constexpr int kOfNothing = 0;
   template <class T>
   __device__ static T start(T first) {
     return first;
@@ -57,6 +75,7 @@ struct LargestOf {
   }
 };
 struct LeastOf {
+  static constexpr int kOfNothing = 0;
   template <class T>
   __device__ static T start(T first) {
     return first;
@@ -67,15 +86,14 @@ struct LeastOf {
   }
 };
 
-// y[r] = the reduction of result r, divided by `divisor` for floats. axes.count is not zero, but for
-// sums.
+// y[r] = the reduction of result r, divided by `divisor` for floats.
 template <class R, class S>
 __global__ void reduce_kernel(const S* x, S* y, ReduceAxes axes, Index divisor) {
   using C = Compute<S>;
   const R combine{};
   for (Index r = blockIdx.x; r < axes.results; r += gridDim.x) {
     const S* const own = x + offset_of(axes.kept, r);
-    C value = axes.count == 0 ? C(0) : R::start(Storage<S>::load(own[0]));
+    C value = axes.count == 0 ? C(R::kOfNothing) : R::start(Storage<S>::load(own[0]));
     for (Index i = threadIdx.x; i < axes.count; i += blockDim.x)
       value = combine(value, Storage<S>::load(own[offset_of(axes.reduced, i)]));
     value = block_combine(value, combine);
@@ -84,17 +102,20 @@ __global__ void reduce_kernel(const S* x, S* y, ReduceAxes axes, Index divisor) 
   }
 }
 
-// y[o, i] = the first j with the largest x[o, j, i]; once a NaN leads, nothing exceeds it.
-template <class S>
-__global__ void argmax_kernel(const S* x, std::int64_t* y, Index n, Index inner, Index results) {
+// y[o, i] = the first j with the largest x[o, j, i] or, unless `largest`, the least; once a NaN
+// leads, nothing exceeds it.
+template <bool largest, class S>
+__global__ void arg_extreme_kernel(const S* x, std::int64_t* y, Index n, Index inner,
+                                   Index results) {
   for (Index r = first_index(); r < results; r += index_step()) {
     const S* const own = x + r / inner * n * inner + r % inner;
     Index best = 0;
-    Compute<S> largest = Storage<S>::load(own[0]);
+    Compute<S> extreme = Storage<S>::load(own[0]);
     for (Index j = 1; j < n; ++j) {
       const Compute<S> value = Storage<S>::load(own[j * inner]);
-      if (value > largest || (value != value && largest == largest)) {
-        largest = value;
+      const bool beyond = largest ? value > extreme : value < extreme;
+      if (beyond || (value != value && extreme == extreme)) {
+        extreme = value;
         best = j;
       }
     }
