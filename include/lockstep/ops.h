@@ -32,6 +32,7 @@
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/conv.h>
+#include <lockstep/ops/cumsum.h>
 #include <lockstep/ops/einsum.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/gather.h>

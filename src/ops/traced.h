@@ -60,6 +60,9 @@ Tensor reduce(std::string_view instruction, const Tensor& x, std::span<const std
               const Shape& shape, std::int64_t divisor);
 Tensor arg_extreme(const Tensor& x, int axis, bool largest);
 
+// cumsum_xla.cc
+Tensor cumsum(const Tensor& x, int axis, bool exclusive, bool reverse);
+
 // matmul_xla.cc; the batch axes of a and b broadcast to those of `shape`.
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, const Shape& shape);
 Tensor dense(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Shape& shape);

@@ -56,6 +56,23 @@ void add_elementwise() {
         name, [=, op = op] { return op(x, ls::SourceLocation{}); }, n, 8 * n);
 }
 
+void add_reductions() {
+  const ls::Tensor x = ls::normal({2048, 512});
+  const std::int64_t n = x.num_elements();
+  add(
+      "prod_last", [=] { return ls::prod(x, {.axes = {1}}); }, n, 4 * n);
+  add(
+      "argmax_last", [=] { return ls::argmax(x); }, n, 4 * n);
+  add(
+      "logsumexp_last", [=] { return ls::logsumexp(x, {.axes = {1}}); }, n, 4 * n);
+  add(
+      "variance_last", [=] { return ls::variance(x, {.axes = {1}}); }, n, 4 * n);
+  add(
+      "cumsum_last", [=] { return ls::cumsum(x, {.axis = 1}); }, n, 8 * n);
+  add(
+      "cumsum_first", [=] { return ls::cumsum(x, {.axis = 0}); }, n, 8 * n);
+}
+
 void add_others() {
   const ls::Tensor x = ls::normal({2048, 512});
   const std::int64_t n = x.num_elements();
@@ -111,6 +128,7 @@ void add_updates() {
 
 int main(int argc, char** argv) {
   add_elementwise();
+  add_reductions();
   add_others();
   add_updates();
   benchmark::Initialize(&argc, argv);

@@ -199,6 +199,30 @@ TEST(CudaKernels, ArgExtremesTakeTheFirst) {
   EXPECT_EQ(y[0], 1);
 }
 
+// Lines shorter and longer than a block, along the middle axis of three.
+TEST(CudaKernels, CumsumAddsUpBothWays) {
+  for (const std::size_t n : {1, 31, 32, 33, 100}) {
+    constexpr std::size_t outer = 2, inner = 3;
+    const auto x = floats(outer * n * inner);
+    std::vector<float> y(x.size());
+    for (const bool exclusive : {false, true})
+      for (const bool reverse : {false, true}) {
+        run(cumsum_kernel<float>, 4, x.data(), y.data(), outer * inner, n, inner, exclusive,
+            reverse);
+        for (std::size_t line = 0; line < outer * inner; ++line) {
+          double sum = 0;
+          for (std::size_t k = 0; k < n; ++k) {
+            const std::size_t j = reverse ? n - 1 - k : k;
+            const std::size_t at = (line / inner * n + j) * inner + line % inner;
+            const double before = sum;
+            sum += x[at];
+            EXPECT_NEAR(y[at], exclusive ? before : sum, 1e-5);
+          }
+        }
+      }
+  }
+}
+
 TEST(CudaKernels, BiasGradientSumsColumnsOfWhatReluLetThrough) {
   constexpr std::size_t rows = 70, channels = 3;
   const auto dy = floats(rows * channels), y = floats(rows * channels, 1, 2);

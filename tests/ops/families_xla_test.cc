@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/conv.h>
+#include <lockstep/ops/cumsum.h>
 #include <lockstep/ops/gather.h>
 #include <lockstep/ops/matmul.h>
 #include <lockstep/ops/pool.h>
@@ -84,6 +85,26 @@ TEST(ReduceXla, EqualsCpu) {
                                       lockstep::max(xs[0] * 1, {}), sum(xs[2], {.axes = {0}}),
                                       all(less(xs[2], 0), {})};
                      },
+                     {.gradients = false});
+}
+
+TEST(CumsumXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const Tensor x = Noise(2).tensor<float>({3, 7, 5});
+  const auto f = [](const Tensors& xs) {
+    Tensors results;
+    for (const int axis : {0, 1, -1})
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true})
+          results.push_back(
+              cumsum(xs[0], {.axis = axis, .exclusive = exclusive, .reverse = reverse}));
+    return results;
+  };
+  expect_same_traced({x}, f);
+  expect_same_traced({cast(x, DType::f16)}, f, {.tolerance = 2e-3, .gradients = false});
+  expect_same_traced({cast(x * 100, DType::i32)}, f);
+  expect_same_traced({cast(x * 100, DType::i64)}, f);
+  expect_same_traced({Tensor(Shape{2, 0, 3}, std::initializer_list<float>{})}, f,
                      {.gradients = false});
 }
 

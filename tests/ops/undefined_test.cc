@@ -66,6 +66,7 @@ const Call kCalls[] = {
     {"variance", "x", [](T, T u) { variance(u); }, __LINE__},
     {"stddev", "x", [](T, T u) { stddev(u); }, __LINE__},
     {"logsumexp", "x", [](T, T u) { logsumexp(u); }, __LINE__},
+    {"cumsum", "x", [](T, T u) { cumsum(u); }, __LINE__},
     {"argmax", "x", [](T, T u) { argmax(u); }, __LINE__},
     {"transpose", "x", [](T, T u) { transpose(u); }, __LINE__},
     {"softmax", "x", [](T, T u) { softmax(u); }, __LINE__},

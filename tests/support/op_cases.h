@@ -89,6 +89,8 @@ inline std::vector<OpCase> op_cases() {
       LOCKSTEP_CASE(variance(in.x, {.axes = {1}})),
       LOCKSTEP_CASE(stddev(in.x)),
       LOCKSTEP_CASE(logsumexp(in.x, {.axes = {0}})),
+      LOCKSTEP_CASE(cumsum(in.x, {.axis = 1})),
+      LOCKSTEP_CASE(cumsum(in.x, {.exclusive = true, .reverse = true})),
       LOCKSTEP_CASE(argmin(in.x, 0)),
       LOCKSTEP_CASE(max(in.x, {.axes = {1}, .keep_dims = true})),
       LOCKSTEP_CASE(cast(any(in.condition, {.axes = {0}}), DType::f32)),

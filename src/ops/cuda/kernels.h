@@ -51,6 +51,9 @@ void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape&
             const bool (&reduced)[Shape::kMaxRank], std::int64_t divisor, Device device);
 void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std::int64_t outer,
                  std::int64_t n, std::int64_t inner, Device device);
+// f32, f64, i32 or i64.
+void cumsum(DType dtype, const void* x, void* y, std::int64_t outer, std::int64_t n,
+            std::int64_t inner, bool exclusive, bool reverse, Device device);
 // dz = dy where y > 0; y and dz null: dy itself. bias = the sums of the columns.
 void bias_gradient(DType dtype, const void* dy, const void* y, void* dz, void* bias,
                    std::int64_t rows, std::int64_t channels, Device device);

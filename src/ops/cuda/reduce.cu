@@ -62,6 +62,26 @@ void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std:
   });
 }
 
+void cumsum(DType dtype, const void* x, void* y, std::int64_t outer, std::int64_t n,
+            std::int64_t inner, bool exclusive, bool reverse, Device device) {
+  const std::int64_t lines = outer * inner;
+  if (lines * n == 0) return;
+  const int blocks = static_cast<int>(std::min<std::int64_t>(lines, 65535));
+  const auto launch = [&]<class S>(S) {
+    run(cumsum_kernel<S>, device, blocks, in<S>(x), out<S>(y), lines, n, inner, exclusive, reverse);
+  };
+  switch (dtype) {
+    case DType::i32:
+      return launch(std::int32_t{});
+    case DType::i64:
+      return launch(std::int64_t{});
+    case DType::f64:
+      return launch(double{});
+    default:
+      return launch(float{});
+  }
+}
+
 void bias_gradient(DType dtype, const void* dy, const void* y, void* dz, void* bias,
                    std::int64_t rows, std::int64_t channels, Device device) {
   if (channels == 0) return;

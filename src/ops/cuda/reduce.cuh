@@ -123,6 +123,35 @@ __global__ void arg_extreme_kernel(const S* x, std::int64_t* y, Index n, Index i
   }
 }
 
+// y[o, j, i] = the sum of x[o, k, i] for k <= j, with `exclusive` for k < j, with `reverse` counted
+// from the end. A block for each of `lines` lines, kBlock elements at a time.
+template <class S>
+__global__ void cumsum_kernel(const S* x, S* y, Index lines, Index n, Index inner, bool exclusive,
+                              bool reverse) {
+  LOCKSTEP_SHARED(S, sums, kBlock);
+  for (Index line = blockIdx.x; line < lines; line += gridDim.x) {
+    const Index begin = line / inner * n * inner + line % inner;
+    S before(0);
+    for (Index first = 0; first < n; first += kBlock) {
+      const Index place = first + threadIdx.x;
+      const Index at = begin + (reverse ? n - 1 - place : place) * inner;
+      const S own = place < n ? x[at] : S(0);
+      sums[threadIdx.x] = own;
+      __syncthreads();
+      for (unsigned step = 1; step < kBlock; step *= 2) {
+        const S other = threadIdx.x >= step ? sums[threadIdx.x - step] : S(0);
+        __syncthreads();
+        sums[threadIdx.x] = SumOf{}(sums[threadIdx.x], other);
+        __syncthreads();
+      }
+      const S preceding = threadIdx.x > 0 ? sums[threadIdx.x - 1] : S(0);
+      if (place < n) y[at] = SumOf{}(before, exclusive ? preceding : sums[threadIdx.x]);
+      before = SumOf{}(before, sums[kBlock - 1]);
+      __syncthreads();
+    }
+  }
+}
+
 // The gradient of relu(z + bias) and of z + bias: dz = dy where y > 0 (all of it where y is null, and
 // then not written), bias[c] = the sum of column c of dz.
 template <class S>
