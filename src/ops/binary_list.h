@@ -222,10 +222,36 @@ struct LeakyRelu : OnFloats {
   }
 };
 
-#define LOCKSTEP_BINARY_OPS(op)                                                         \
+// Of labels a and logits b: -a log(sigmoid(b)) - (1 - a) log(sigmoid(-b)), so computed that nothing
+// overflows and a small loss is not rounded to 0.
+struct SigmoidCrossEntropy : OnFloats {
+  static constexpr unsigned kGradientAKeeps = kB, kGradientBKeeps = kA | kB;
+  template <class T>
+  LOCKSTEP_HD static T forward(T a, T b) {
+    const T above = b < T(0) ? T(0) : b;
+    return (above - a * b) + math::log1p(math::exp(-math::abs(b)));
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {
+    return -(dy * b);
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+    return dy * (sigmoid(b) - a);
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return (maximum(b, 0) - a * b) + log1p(exp(-abs(b)));
+  }
+};
+
+// Those that broadcast and have the name of a function; others are called by theirs (softmax.cc).
+#define LOCKSTEP_BROADCASTING_OPS(op)                                                   \
   op(add, Add) op(sub, Sub) op(mul, Mul) op(div, Div) op(pow, Pow) op(maximum, Maximum) \
       op(minimum, Minimum) op(mod, Mod) op(squared_difference, SquaredDifference)       \
           op(leaky_relu, LeakyRelu)
+#define LOCKSTEP_BINARY_OPS(op) \
+  LOCKSTEP_BROADCASTING_OPS(op) op(sigmoid_cross_entropy, SigmoidCrossEntropy)
 
 // ---- comparisons, of every dtype; the result is boolean ----------------------------------------
 

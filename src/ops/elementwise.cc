@@ -159,7 +159,9 @@ void record_binary(BinaryOp op, const Operand& a, const Operand& b, const Operan
          });
 }
 
-Tensor binary(BinaryOp op, const Operand& a, const Operand& b) {
+}  // namespace
+
+Tensor binary_op(BinaryOp op, const Operand& a, const Operand& b) {
   const BinaryRule& rule = kBinaryRules[static_cast<int>(op)];
   const OperandPair pair(rule.name, a, b);
   require_dtype(cpu::offers(op, pair.dtype), rule.name, a.is_number() ? b.tensor() : a.tensor(),
@@ -189,13 +191,11 @@ Tensor binary(BinaryOp op, const Operand& a, const Operand& b) {
   return y;
 }
 
-}  // namespace
-
 #define LOCKSTEP_DEFINE_UNARY(name, Functor) \
   Tensor name(const Tensor& x, SourceLocation at) { return unary(UnaryOp::name, x, at); }
 #define LOCKSTEP_DEFINE_BINARY(name, Functor) \
-  Tensor name(const Operand& a, const Operand& b) { return binary(BinaryOp::name, a, b); }
+  Tensor name(const Operand& a, const Operand& b) { return binary_op(BinaryOp::name, a, b); }
 LOCKSTEP_UNARY_OPS(LOCKSTEP_DEFINE_UNARY)
-LOCKSTEP_BINARY_OPS(LOCKSTEP_DEFINE_BINARY)
+LOCKSTEP_BROADCASTING_OPS(LOCKSTEP_DEFINE_BINARY)
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 
 #include <lockstep/ops/operand.h>
 
+#include "ops/elementwise_kernels.h"
 #include "ops/result.h"
 
 namespace lockstep {
@@ -26,5 +27,8 @@ struct OperandPair {
 
 // The operand as a tensor; a number as a scalar of `dtype`.
 Tensor as_tensor(const char* op, const Operand& operand, DType dtype);
+
+// The op of the list, which every function of its name is, with its gradients.
+Tensor binary_op(BinaryOp op, const Operand& a, const Operand& b);
 
 }  // namespace lockstep

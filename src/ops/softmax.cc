@@ -15,6 +15,7 @@
 #include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
 #include "ops/launch.h"
+#include "ops/operands.h"
 #include "ops/softmax_kernels.h"
 #include "ops/traced.h"
 
@@ -324,6 +325,17 @@ Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits, SourceL
            }
          });
   return result.loss;
+}
+
+Tensor sigmoid_cross_entropy(const Tensor& labels, const Tensor& logits, SourceLocation at) {
+  constexpr const char* kOp = "sigmoid_cross_entropy";
+  require_defined(kOp, "labels", labels, at);
+  require_defined(kOp, "logits", logits, at);
+  require_dtype(is_floating(logits.dtype()), kOp, logits, "a floating dtype as logits", at);
+  require_same_dtype(kOp, labels, logits, at);
+  require(labels.shape() == logits.shape(), at, kOp, "expected labels of the logits' shape, got ",
+          labels.shape(), " and ", logits.shape());
+  return binary_op(BinaryOp::sigmoid_cross_entropy, Operand(labels, at), Operand(logits, at));
 }
 
 }  // namespace lockstep

@@ -229,11 +229,15 @@ TEST(CrossEntropyXla, EqualsCpu) {
   expect_same_traced({labels, logits}, sparse, {.tolerance = 2e-5});
   expect_same_traced({labels, cast(logits, DType::bf16)}, sparse,
                      {.tolerance = 8e-3, .gradients = false});
-  expect_same_traced({softmax(noise.tensor<float>({4, 5})), logits},
-                     [](const Tensors& x) { return Tensors{softmax_cross_entropy(x[0], x[1])}; },
-                     {.tolerance = 2e-5});
-  const Tensors wrong =
-      run_traced({Tensor(Shape{2}, std::initializer_list<std::int64_t>{-1, 5}), noise.tensor<float>({2, 5})}, sparse);
+  expect_same_traced(
+      {softmax(noise.tensor<float>({4, 5})), logits},
+      [](const Tensors& x) {
+        return Tensors{softmax_cross_entropy(x[0], x[1]), sigmoid_cross_entropy(x[0], x[1])};
+      },
+      {.tolerance = 2e-5});
+  const Tensors wrong = run_traced(
+      {Tensor(Shape{2}, std::initializer_list<std::int64_t>{-1, 5}), noise.tensor<float>({2, 5})},
+      sparse);
   for (const float loss : wrong[0].data<float>()) EXPECT_TRUE(std::isnan(loss));
 }
 

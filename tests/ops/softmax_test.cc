@@ -291,6 +291,52 @@ TEST(SoftmaxCrossEntropy, GradientsEqualDifferences) {
   expect_second_gradients([&](const auto& inputs) { return square(f(inputs)); }, x);
 }
 
+TEST(SigmoidCrossEntropy, EqualsTheDefinition) {
+  under_each_isa([] {
+    const Tensor labels = Noise(2).tensor<double>({3, 70}) * 0.5 + 0.5,
+                 logits = Noise(1).tensor<double>({3, 70}, 6);
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < 210; ++i) {
+      const double p = labels.data<double>()[i], x = logits.data<double>()[i];
+      expected.push_back(p * std::log1p(std::exp(-x)) + (1 - p) * std::log1p(std::exp(x)));
+    }
+    expect_near(sigmoid_cross_entropy(labels, logits), expected, 1e-14);
+    expect_near(sigmoid_cross_entropy(cast(labels, DType::f32), cast(logits, DType::f32)), expected,
+                2e-6);
+    expect_near(sigmoid_cross_entropy(cast(labels, DType::bf16), cast(logits, DType::bf16)),
+                expected, 0.05);
+  });
+}
+
+TEST(SigmoidCrossEntropy, IsStableForSureLogits) {
+  const Tensor logits = testing::vec({1000.0F, -1000.0F, 1000.0F, -1000.0F, 30.0F});
+  const Tensor labels = testing::vec({1.0F, 0.0F, 0.0F, 1.0F, 1.0F});
+  const std::vector<float> y = sigmoid_cross_entropy(labels, logits).to_vector<float>();
+  EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + 4),
+              ::testing::ElementsAre(0.0F, 0.0F, 1000.0F, 1000.0F));
+  EXPECT_FLOAT_EQ(y[4], static_cast<float>(std::exp(-30.0)));  // small, but not 0
+}
+
+TEST(SigmoidCrossEntropy, GradientsEqualDifferences) {
+  const auto f = [](const auto& x) { return sigmoid_cross_entropy(x[0], x[1]); };
+  const std::vector<Tensor> x{Noise(1).tensor<double>({3, 4}), Noise(2).tensor<double>({3, 4}, 3)};
+  expect_gradients(f, x);
+  expect_second_gradients([&](const auto& inputs) { return square(f(inputs)); }, x);
+}
+
+TEST(SigmoidCrossEntropy, NamesWhatDoesNotFit) {
+  EXPECT_THAT(
+      [] {
+        sigmoid_cross_entropy(zeros({3}), zeros({3, 1}));
+      },
+      throws<InvalidArgument>("[sigmoid_cross_entropy]", "[3]", "[3, 1]"));
+  EXPECT_THAT([] { sigmoid_cross_entropy(zeros({3}, DType::f64), zeros({3})); },
+              throws<InvalidArgument>("f64[3]", "f32[3]"));
+  EXPECT_THAT([] { sigmoid_cross_entropy(zeros({3}, DType::i32), zeros({3}, DType::i32)); },
+              throws<InvalidArgument>("[sigmoid_cross_entropy]", "i32[3]"));
+  EXPECT_EQ(sigmoid_cross_entropy(zeros({0, 2}), zeros({0, 2})).shape(), (Shape{0, 2}));
+}
+
 TEST(SoftmaxCrossEntropy, NamesWhatDoesNotFit) {
   EXPECT_THAT(
       [] {

@@ -103,6 +103,8 @@ const Call kCalls[] = {
     {"dense", "w", [](T x, T u) { dense(x, u, u); }, __LINE__},
     {"sparse_softmax_cross_entropy", "labels", [](T x, T u) { sparse_softmax_cross_entropy(u, x); }, __LINE__},
     {"sparse_softmax_cross_entropy", "logits", [](T, T u) { sparse_softmax_cross_entropy(indices(), u); }, __LINE__},
+    {"sigmoid_cross_entropy", "labels", [](T x, T u) { sigmoid_cross_entropy(u, x); }, __LINE__},
+    {"sigmoid_cross_entropy", "logits", [](T x, T u) { sigmoid_cross_entropy(x, u); }, __LINE__},
     {"softmax_cross_entropy", "labels", [](T x, T u) { softmax_cross_entropy(u, x); }, __LINE__},
     {"softmax_cross_entropy", "logits", [](T x, T u) { softmax_cross_entropy(x, u); }, __LINE__},
     {"scaled_dot_product_attention", "v", [](T x, T u) { scaled_dot_product_attention(x, x, u); }, __LINE__},

@@ -111,6 +111,7 @@ inline std::vector<OpCase> op_cases() {
       LOCKSTEP_CASE(log_softmax(in.x, 0)),
       LOCKSTEP_CASE(sparse_softmax_cross_entropy(in.labels, in.x)),
       LOCKSTEP_CASE(softmax_cross_entropy(softmax(in.y), in.x)),
+      LOCKSTEP_CASE(sigmoid_cross_entropy(sigmoid(in.y), in.x)),
       LOCKSTEP_CASE(gather(in.row, in.labels)),
       LOCKSTEP_CASE(one_hot(in.labels, 6)),
       LOCKSTEP_CASE(concat({in.x, in.y}, 1)),

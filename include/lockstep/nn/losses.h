@@ -11,6 +11,7 @@
 namespace lockstep::nn {
 
 // Losses per example: labels first, as in TensorFlow (ops/softmax.h).
+using lockstep::sigmoid_cross_entropy;
 using lockstep::softmax_cross_entropy;
 using lockstep::sparse_softmax_cross_entropy;
 

@@ -26,4 +26,11 @@ LOCKSTEP_EXPORT Tensor sparse_softmax_cross_entropy(const Tensor& labels, const 
 LOCKSTEP_EXPORT Tensor softmax_cross_entropy(const Tensor& labels, const Tensor& logits,
                                              SourceLocation at = SourceLocation::current());
 
+// For classes that do not exclude each other: the loss of each label, a probability, element by
+// element: -labels log(sigmoid(logits)) - (1 - labels) log(sigmoid(-logits)), which is computed as
+// max(logits, 0) - labels logits + log(1 + exp(-|logits|)) and does not overflow. Labels are of the
+// dtype and shape of the logits. Has gradients for both.
+LOCKSTEP_EXPORT Tensor sigmoid_cross_entropy(const Tensor& labels, const Tensor& logits,
+                                             SourceLocation at = SourceLocation::current());
+
 }  // namespace lockstep
