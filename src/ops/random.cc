@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/random.h>
-#include <lockstep/tensor/factory.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -10,42 +9,12 @@
 #include <numbers>
 
 #include "ops/half_kernels.h"
-#include "ops/random_kernels.h"
+#include "ops/random_draw.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::int64_t kChunk = 256;  // blocks that are held on the stack
-
-std::int64_t blocks_for(std::int64_t words) { return (words + 3) / 4; }
-
-// Reserves so many words of the thread's random state.
-PhiloxStream draw(std::int64_t words) {
-  RandomState& state = current_random_state();
-  const PhiloxStream from{.seed = state.seed, .stream = state.stream, .counter = state.counter};
-  state.counter += static_cast<std::uint64_t>(blocks_for(words));
-  return from;
-}
-
-// Calls use(values, first element, count) with the stream's elements in order, `per_block` of each
-// block, which produce(stream, values, blocks) makes.
-template <class T, class Produce, class Use>
-void in_chunks(PhiloxStream from, std::int64_t n, std::int64_t per_block, Produce&& produce,
-               Use&& use) {
-  T values[4 * kChunk];
-  for (std::int64_t i = 0; i < n; i += per_block * kChunk) {
-    const std::int64_t count = std::min(per_block * kChunk, n - i);
-    produce(from, values, (count + per_block - 1) / per_block);
-    use(values, i, count);
-    from.counter += kChunk;
-  }
-}
-
-void words_of(const PhiloxStream& from, std::uint32_t* y, std::int64_t blocks) {
-  random_kernels().words(from, y, blocks);
-}
 
 // Floats from a kernel, narrowed to the result's dtype.
 template <class Kernel>
@@ -69,9 +38,7 @@ void fill_doubles(Tensor& y, Transform&& transform) {
   in_chunks<std::uint32_t>(draw(2 * n), n, 2, words_of,
                            [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
                              for (std::int64_t k = 0; k < count; ++k) {
-                               const std::uint64_t bits =
-                                   words[2 * k] | std::uint64_t{words[2 * k + 1]} << 32;
-                               to[i + k] = transform(bits);
+                               to[i + k] = transform(wide_word(words, k));
                              }
                            });
 }
@@ -104,14 +71,6 @@ double largest(DType dtype) {
   if (dtype == DType::f16) return 65504;
   if (dtype == DType::bf16) return 0x1.fep127;
   return dtype == DType::f64 ? DBL_MAX : double{FLT_MAX};
-}
-
-// On an accelerator what make() draws on the host, the same numbers on every kind of device.
-template <class Make>
-Tensor drawn_on_host(Make&& make) {
-  const Device device = current_device();
-  const DeviceScope host(Device{});
-  return copy_to(make(), device);
 }
 
 void require_spread(const char* op, double mean, double stddev, SourceLocation at) {
@@ -165,21 +124,18 @@ Tensor normal(const Shape& shape, double mean, double stddev, DType dtype, Sourc
     std::int64_t next = 0;
     const std::int64_t n = y.num_elements();
     double* const to = write<double>(y);
-    in_chunks<std::uint32_t>(draw(2 * n), n, 2, words_of,
-                             [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
-                               for (std::int64_t k = 0; k < count; ++k, ++next) {
-                                 if (next % 2 == 0) {
-                                   const auto bits = [&](std::int64_t w) {
-                                     return words[w] | std::uint64_t{words[w + 1]} << 32;
-                                   };
-                                   radius = std::sqrt(-2 * std::log(open_unit(bits(2 * k))));
-                                   angle = 2 * std::numbers::pi * open_unit(bits(2 * k + 2));
-                                 }
-                                 to[i + k] =
-                                     mean + stddev * radius *
-                                                (next % 2 == 0 ? std::cos(angle) : std::sin(angle));
-                               }
-                             });
+    in_chunks<std::uint32_t>(
+        draw(2 * n), n, 2, words_of,
+        [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+          for (std::int64_t k = 0; k < count; ++k, ++next) {
+            if (next % 2 == 0) {
+              radius = std::sqrt(-2 * std::log(open_unit(wide_word(words, k))));
+              angle = 2 * std::numbers::pi * open_unit(wide_word(words, k + 1));
+            }
+            to[i + k] =
+                mean + stddev * radius * (next % 2 == 0 ? std::cos(angle) : std::sin(angle));
+          }
+        });
   } else {
     fill_floats(y, [=](const PhiloxStream& from, float* values, std::int64_t blocks) {
       random_kernels().normal(from, static_cast<float>(mean), static_cast<float>(stddev), values,
@@ -238,27 +194,6 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, SourceLocation at) {
         std::memcpy(to + i, values, static_cast<std::size_t>(count));
       });
   return cast(flags, dtype, at);
-}
-
-Tensor permutation(std::int64_t n, SourceLocation at) {
-  require(n >= 0, at, "permutation", "expected a count of 0 or more, got ", n);
-  Tensor y = make_result(Device{}, DType::i64, Shape({n}, at, "permutation"));
-  auto* const to = write<std::int64_t>(y);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = i;
-  // Fisher and Yates, forwards; a 64-bit word scaled to the range is biased by less than n / 2^64.
-  in_chunks<std::uint32_t>(
-      draw(2 * n), n, 2, words_of,
-      [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
-        for (std::int64_t k = 0; k < count; ++k) {
-          __extension__ using Wide = unsigned __int128;
-          const std::uint64_t bits = words[2 * k] | std::uint64_t{words[2 * k + 1]} << 32;
-          const std::int64_t left = n - i - k;
-          const auto pick =
-              static_cast<std::int64_t>((Wide{bits} * static_cast<std::uint64_t>(left)) >> 64);
-          std::swap(to[i + k], to[i + k + pick]);
-        }
-      });
-  return y;
 }
 
 }  // namespace lockstep

@@ -140,6 +140,15 @@ void truncated_normal(const PhiloxStream& from, float mean, float stddev, float*
   });
 }
 
+// Of 1 - u: numbers in (0, 1] are fine near 0, where the noise is large.
+void gumbel(const PhiloxStream& from, float* y, std::int64_t blocks) {
+  in_batches(from, y, blocks, [=](const Batch& batch, float* __restrict to) {
+    for (int i = 0; i < kBatch; ++i)
+      for (int k = 0; k < 4; ++k)
+        to[4 * i + k] = -math::log(-math::log1p(-open_unit(batch.words[k][i])));
+  });
+}
+
 void bernoulli(const PhiloxStream& from, std::uint32_t last, std::uint8_t* y, std::int64_t blocks) {
   in_batches(from, y, blocks, [=](const Batch& batch, std::uint8_t* __restrict to) {
     for (int i = 0; i < kBatch; ++i)
@@ -153,6 +162,7 @@ constinit const RandomKernels random_kernels{.words = words,
                                              .uniform = uniform,
                                              .normal = normal,
                                              .truncated_normal = truncated_normal,
+                                             .gumbel = gumbel,
                                              .bernoulli = bernoulli};
 
 }  // namespace lockstep::LOCKSTEP_ISA_NAMESPACE

@@ -165,6 +165,43 @@ Tensor truncated_normal(const PhiloxStream& from, const Shape& shape, double mea
       dtype);
 }
 
+Tensor gumbel(const PhiloxStream& from, const Shape& shape) {
+  return hlo::tensor(
+      of_words(from, shape,
+               [&](const Expr& word) { return -hlo::log(-hlo::log1p(-open_unit(word))); }),
+      DType::f32);
+}
+
+// low + bits range / 2^64, whose product of 128 bits is put together from four of 64.
+Tensor uniform_int(const PhiloxStream& from, const Shape& shape, std::uint64_t low,
+                   std::uint64_t range, DType dtype) {
+  const Expr bits = interleaved(pairs(philox(from, 2 * shape.num_elements())), shape);
+  const std::uint64_t range_0 = range & 0xFFFFFFFFu, range_1 = range >> 32;
+  const Expr bits_0 = bits & 0xFFFFFFFFu, bits_1 = bits >> 32;
+  const Expr product_01 = bits_0 * range_1, product_10 = bits_1 * range_0;
+  const Expr middle =
+      ((bits_0 * range_0) >> 32) + (product_01 & 0xFFFFFFFFu) + (product_10 & 0xFFFFFFFFu);
+  const Expr scaled = bits_1 * range_1 + (product_01 >> 32) + (product_10 >> 32) + (middle >> 32);
+  const Expr value = scaled + hlo::constant_bits(low, {Element::u64, Shape{}});
+  return hlo::tensor(hlo::bitcast(value, Element::i64), dtype);
+}
+
+Tensor permutation(const PhiloxStream& from, std::int64_t n, std::uint64_t number) {
+  const hlo::Type type{Element::u64, Shape{n}};
+  const Expr bits = interleaved(pairs(philox(from, 2 * n)), type.shape);
+  const Expr keys =
+      (bits & hlo::constant_bits(~number, {Element::u64, Shape{}})) | hlo::iota(type, 0);
+  const std::string scalar = hlo::Type{Element::u64, Shape{}}.text();
+  const Expr sorted(xla::current_trace()->emit(
+      "stablehlo.sort", {&keys.node(), 1}, "dimension = 0 : i64", type,
+      "{ ^bb0(%x: " + scalar + ", %y: " + scalar +
+          "): %z = \"stablehlo.compare\"(%x, %y) <{comparison_direction = "
+          "#stablehlo<comparison_direction LT>}> : (" +
+          scalar + ", " + scalar +
+          ") -> tensor<i1> \"stablehlo.return\"(%z) : (tensor<i1>) -> () }"));
+  return hlo::tensor(sorted & hlo::constant_bits(number, {Element::u64, Shape{}}), DType::i64);
+}
+
 Tensor bernoulli(const PhiloxStream& from, const Shape& shape, std::uint64_t threshold) {
   return hlo::tensor(of_words(from, shape,
                               [&](const Expr& word) {

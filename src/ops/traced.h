@@ -89,6 +89,12 @@ Tensor normal(const PhiloxStream& from, const Shape& shape, double mean, double 
               DType dtype);
 Tensor truncated_normal(const PhiloxStream& from, const Shape& shape, double mean, double stddev,
                         DType dtype);
+Tensor gumbel(const PhiloxStream& from, const Shape& shape);
+// low + a number below `range`; and the numbers below n in the order of random keys, whose last
+// bits, those of `number`, are the numbers.
+Tensor uniform_int(const PhiloxStream& from, const Shape& shape, std::uint64_t low,
+                   std::uint64_t range, DType dtype);
+Tensor permutation(const PhiloxStream& from, std::int64_t n, std::uint64_t number);
 // True where the word is below `threshold`.
 Tensor bernoulli(const PhiloxStream& from, const Shape& shape, std::uint64_t threshold);
 

@@ -100,8 +100,16 @@ TEST(OnFakeDevice, DrawsTheNumbersOfTheCpu) {
     RandomState state{.seed = 5};
     const RandomScope random(state);
     const std::vector<Tensor> all{
-        uniform({7}, 0, 1),  normal({7}, 0, 1), truncated_normal({7}, 0, 1),
-        bernoulli({7}, 0.5), full({3}, 2.5),    range(0, 5)};
+        uniform({7}, 0, 1),
+        normal({7}, 0, 1),
+        truncated_normal({7}, 0, 1),
+        bernoulli({7}, 0.5),
+        full({3}, 2.5),
+        range(0, 5),
+        uniform_int({7}, 0, 99),
+        permutation(9),
+        categorical(copy_to(Tensor({1, 3}, {0.0f, 1.0f, 2.0f}), device), 5),
+        shuffle(range(0, 5))};
     std::vector<std::vector<std::byte>> bytes;
     for (const Tensor& x : all) {
       EXPECT_EQ(x.device(), device);

@@ -262,6 +262,28 @@ TEST(RandomXla, DrawsTheNumbersOfCpu) {
     }
 }
 
+TEST(RandomXla, DrawsTheIntegersOfCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const Tensor logits = Noise(3).tensor<float>({5, 9}, 2);
+  expect_same_traced({logits, Noise(4).tensor<float>({12, 3})},
+                     [](const Tensors& x) {
+                       return Tensors{uniform_int({33, 3}, -5, 1000),
+                                      uniform_int({101}, kMin, kMax),
+                                      uniform_int({101}, 0, std::int64_t{5} << 40),
+                                      uniform_int({7}, 0, 256, DType::u8),
+                                      uniform_int({7}, -3, 4, DType::i32),
+                                      uniform_int({0, 2}, 0, 1),
+                                      permutation(1000),
+                                      permutation(1),
+                                      categorical(x[0], 40),
+                                      categorical(x[0], 3, DType::i32),
+                                      shuffle(x[1])};
+                     },
+                     {.gradients = false});
+}
+
 TEST(UpdateXla, EqualsCpu) {
   LOCKSTEP_REQUIRE_PLUGIN();
   Noise noise(10);

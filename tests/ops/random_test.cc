@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/random.h>
+#include <lockstep/tensor/factory.h>
 
 #include <algorithm>
 #include <cmath>
@@ -180,6 +181,84 @@ TEST(Permutation, AllOrdersAreEquallyLikely) {
   for (const auto& [order, count] : counts) EXPECT_NEAR(count, 2000, 165);  // 4 deviations
 }
 
+TEST(UniformInt, IsUniformInItsRange) {
+  for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
+    std::vector<int> counts(7);
+    for (const double value :
+         with_state({.seed = 8}, [&] { return doubles(uniform_int({70000}, 3, 10, dtype)); })) {
+      ASSERT_GE(value, 3);
+      ASSERT_LT(value, 10);
+      ++counts[static_cast<std::size_t>(value) - 3];
+    }
+    for (const int count : counts) EXPECT_NEAR(count, 10000, 370) << name_of(dtype);
+  }
+  // Three quarters of all 64-bit numbers: by 32-bit words, or modulo, a third came twice as often.
+  constexpr std::int64_t kQuarter = std::int64_t{1} << 62;
+  int lower = 0;
+  const auto wide = with_state({.seed = 9}, [] {
+    return uniform_int({30000}, -2 * kQuarter, kQuarter).to_vector<std::int64_t>();
+  });
+  for (const std::int64_t value : wide) {
+    ASSERT_LT(value, kQuarter);
+    lower += value < -kQuarter;
+  }
+  EXPECT_NEAR(lower, 10000, 330);
+}
+
+// Philox's first words at state 0 are 6627e8d5 e169c58d bc57ac4c 9b00dbd8, the lower half first.
+TEST(UniformInt, ScalesTheWords) {
+  const double first = 0xe169c58d6627e8d5 * 0x1p-64, second = 0x9b00dbd8bc57ac4c * 0x1p-64;
+  const auto values = with_state({}, [] { return uniform_int({2}, -10, 1000000); });
+  EXPECT_THAT(values, holds<std::int64_t>({-10 + static_cast<std::int64_t>(first * 1000010),
+                                           -10 + static_cast<std::int64_t>(second * 1000010)}));
+}
+
+TEST(Categorical, DrawsClassesWithTheirProbabilities) {
+  const double p[2][4] = {{0.1, 0.2, 0.3, 0.4}, {0.97, 0.02, 0, 0.01}};
+  std::vector<float> logits;
+  for (const auto& row : p)
+    for (const double each : row) logits.push_back(static_cast<float>(std::log(each) + 5));
+  const Tensor x(Shape{2, 4}, std::span<const float>(logits));
+  constexpr std::int64_t kDraws = 40000;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Tensor y = with_state({.seed = 10}, [&] { return categorical(cast(x, dtype), kDraws); });
+    ASSERT_EQ(y.shape(), (Shape{2, kDraws}));
+    ASSERT_EQ(y.dtype(), DType::i64);
+    int counts[2][4] = {};
+    for (std::size_t i = 0; i < 2 * kDraws; ++i)
+      ++counts[i / kDraws][static_cast<std::size_t>(y.data<std::int64_t>()[i])];
+    // 4 deviations, and what 8 bits round a probability by.
+    const double rounding = is_floating(dtype) && size_of(dtype) == 2 ? 0.03 : 0;
+    for (int row = 0; row < 2; ++row)
+      for (int k = 0; k < 4; ++k)
+        EXPECT_NEAR(counts[row][k], kDraws * p[row][k],
+                    4 * std::sqrt(kDraws * p[row][k]) + rounding * kDraws * p[row][k])
+            << name_of(dtype) << row << k;
+  }
+}
+
+TEST(Categorical, NeverDrawsWhatIsImpossible) {
+  std::vector<float> logits(1000, -INFINITY);
+  logits[700] = -1e30f;
+  const Tensor x(Shape{1, 1000}, std::span<const float>(logits));
+  EXPECT_THAT(categorical(x, 3, DType::i32), holds<std::int32_t>({700, 700, 700}));
+  EXPECT_EQ(categorical(zeros({0, 3}), 2).shape(), (Shape{0, 2}));
+  EXPECT_EQ(categorical(zeros({2, 3}), 0).shape(), (Shape{2, 0}));
+  EXPECT_THAT(categorical(zeros({1, 1}), 4), holds<std::int64_t>({0, 0, 0, 0}));
+}
+
+TEST(Shuffle, MovesWholeRows) {
+  const Tensor x(Shape{3, 2}, {1, 2, 3, 4, 5, 6});
+  const auto y = with_state({.seed = 13}, [&] { return shuffle(x); });
+  const auto order = with_state({.seed = 13}, [] { return permutation(3); });
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto from = static_cast<std::size_t>(order.data<std::int64_t>()[i]);
+    EXPECT_EQ(y.data<std::int32_t>()[2 * i], x.data<std::int32_t>()[2 * from]);
+    EXPECT_EQ(y.data<std::int32_t>()[2 * i + 1], x.data<std::int32_t>()[2 * from + 1]);
+  }
+  EXPECT_EQ(shuffle(Tensor(Shape{0, 2}, std::initializer_list<float>{})).shape(), (Shape{0, 2}));
+}
+
 TEST(Random, TheSameStateGivesTheSameBitsOnEveryIsa) {
   const IsaGuard guard;
   std::vector<std::vector<float>> results;
@@ -213,6 +292,10 @@ TEST(Random, CountersAdvanceByTheBlocksUsed) {
   EXPECT_EQ(advance([] { truncated_normal({4}); }), 1u);
   EXPECT_EQ(advance([] { bernoulli({4, 4}, 0.5); }), 4u);
   EXPECT_EQ(advance([] { permutation(3); }), 2u);
+  EXPECT_EQ(advance([] { uniform_int({9}, 0, 2); }), 5u);
+  EXPECT_EQ(advance([] { uniform_int({9}, 0, 2, DType::u8); }), 5u);
+  EXPECT_EQ(advance([] { categorical(Tensor(Shape{1, 3}, {0.0f, 1.0f, 2.0f}), 5); }), 4u);
+  EXPECT_EQ(advance([] { shuffle(Tensor(Shape{3}, {1, 2, 3})); }), 2u);
   EXPECT_EQ(advance([] { uniform({0}); }), 0u);
 }
 
@@ -256,6 +339,16 @@ TEST(Random, ParametersAreChecked) {
   EXPECT_THAT([] { bernoulli({2}, 1.5); }, throws<InvalidArgument>("[bernoulli]", "1.5"));
   EXPECT_THAT([] { bernoulli({2}, 0.5, DType::i32); }, throws<InvalidArgument>("i32"));
   EXPECT_THAT([] { permutation(-1); }, throws<InvalidArgument>("-1"));
+  EXPECT_THAT([] { uniform_int({2}, 3, 3); }, throws<InvalidArgument>("[uniform_int]", "3 and 3"));
+  EXPECT_THAT([] { uniform_int({2}, 0, 257, DType::u8); }, throws<InvalidArgument>("u8", "257"));
+  EXPECT_THAT([] { uniform_int({2}, -1, 5, DType::u8); }, throws<InvalidArgument>("u8", "-1"));
+  EXPECT_THAT([] { uniform_int({2}, 0, 5, DType::f32); }, throws<InvalidArgument>("f32"));
+  EXPECT_THAT([] { categorical(zeros({3}), 1); }, throws<InvalidArgument>("[categorical]", "[3]"));
+  EXPECT_THAT([] { categorical(zeros({3, 0}), 1); }, throws<InvalidArgument>("[3, 0]"));
+  EXPECT_THAT([] { categorical(zeros({3, 2}), -1); }, throws<InvalidArgument>("-1"));
+  EXPECT_THAT([] { categorical(zeros({3, 2}), 1, DType::f32); }, throws<InvalidArgument>("f32"));
+  EXPECT_THAT([] { categorical(zeros({3, 2}, DType::i32), 1); }, throws<InvalidArgument>("i32"));
+  EXPECT_THAT([] { shuffle(zeros({})); }, throws<InvalidArgument>("[shuffle]", "scalar"));
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ const Call kCalls[] = {
     {"stddev", "x", [](T, T u) { stddev(u); }, __LINE__},
     {"logsumexp", "x", [](T, T u) { logsumexp(u); }, __LINE__},
     {"cumsum", "x", [](T, T u) { cumsum(u); }, __LINE__},
+    {"categorical", "logits", [](T, T u) { categorical(u, 1); }, __LINE__},
+    {"shuffle", "x", [](T, T u) { shuffle(u); }, __LINE__},
     {"argmax", "x", [](T, T u) { argmax(u); }, __LINE__},
     {"transpose", "x", [](T, T u) { transpose(u); }, __LINE__},
     {"softmax", "x", [](T, T u) { softmax(u); }, __LINE__},

@@ -12,7 +12,7 @@ namespace lockstep {
 // blocks it used: a quarter of the words below, rounded up. The same state gives the same bits,
 // whatever the instruction set; of f64, normal and truncated_normal call the C library.
 //
-// Words per element: one; two for f64 and for permutation. f16 and bf16 are drawn in float and
+// Words per element: one; two for f64, uniform_int, permutation. f16, bf16 are drawn in float and
 // rounded. InvalidArgument for integer dtypes and for parameters out of range.
 
 // Uniform in [low, high). InvalidArgument unless the dtype holds both and their distance is finite.
@@ -30,7 +30,23 @@ LOCKSTEP_EXPORT Tensor truncated_normal(const Shape& shape, double mean = 0, dou
 // True (or 1, of a floating dtype) with probability p, else false (0). One word per element.
 LOCKSTEP_EXPORT Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::boolean,
                                  SourceLocation at = SourceLocation::current());
-// The numbers 0 ... n - 1 in random order: i64, on the host.
+// Whole numbers, uniform in [low, high), of an integer dtype that holds them (TensorFlow's uniform
+// of such a dtype). InvalidArgument unless low < high.
+LOCKSTEP_EXPORT Tensor uniform_int(const Shape& shape, std::int64_t low, std::int64_t high,
+                                   DType dtype = DType::i64,
+                                   SourceLocation at = SourceLocation::current());
+
+// `samples` independent draws for a row of logits [rows, classes]: classes with the probabilities
+// softmax(logits), [rows, samples] of i32 or i64, on the device of the logits. One word per sample
+// and class, of which the largest logit - log(-log(1 - u)) is taken, in f32 (Gumbel's method).
+// InvalidArgument for logits of another rank or without classes.
+LOCKSTEP_EXPORT Tensor categorical(const Tensor& logits, std::int64_t samples,
+                                   DType dtype = DType::i64,
+                                   SourceLocation at = SourceLocation::current());
+
+// The numbers 0 ... n - 1 in random order: i64.
 LOCKSTEP_EXPORT Tensor permutation(std::int64_t n, SourceLocation at = SourceLocation::current());
+// The rows of x in random order: gather(x, permutation(rows)). InvalidArgument for a scalar.
+LOCKSTEP_EXPORT Tensor shuffle(const Tensor& x, SourceLocation at = SourceLocation::current());
 
 }  // namespace lockstep
