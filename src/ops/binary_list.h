@@ -222,6 +222,35 @@ struct LeakyRelu : OnFloats {
   }
 };
 
+// The angle of the point (b, a), as C's: in [-pi, pi], by the quadrant that the signs say.
+struct Atan2 : OnFloats {
+  static constexpr unsigned kGradientAKeeps = kA | kB, kGradientBKeeps = kA | kB;
+  template <class T>
+  LOCKSTEP_HD static T forward(T a, T b) {
+    constexpr double kPi = 3.14159265358979323846;
+    const T y = math::abs(a), x = math::abs(b);
+    const bool steep = y > x;
+    const T large = steep ? y : x, small = steep ? x : y;
+    // 0 of the origin; 1 of two infinities; NaN stays NaN.
+    const T quotient = small == large ? T(1) : small / large;
+    const T angle = math::atan(large == T(0) ? small : quotient);
+    const T acute = steep ? T(kPi / 2) - angle : angle;
+    return math::copysign(math::copysign(T(1), b) < T(0) ? T(kPi) - acute : acute, a);
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
+    return dy * (b / (a * a + b * b));
+  }
+  template <class V>
+  LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+    return -(dy * (a / (a * a + b * b)));
+  }
+  template <class E>
+  static E traced(const E& a, const E& b) {
+    return atan2(a, b);
+  }
+};
+
 // Of labels a and logits b: -a log(sigmoid(b)) - (1 - a) log(sigmoid(-b)), so computed that nothing
 // overflows and a small loss is not rounded to 0.
 struct SigmoidCrossEntropy : OnFloats {
@@ -249,7 +278,7 @@ struct SigmoidCrossEntropy : OnFloats {
 #define LOCKSTEP_BROADCASTING_OPS(op)                                                   \
   op(add, Add) op(sub, Sub) op(mul, Mul) op(div, Div) op(pow, Pow) op(maximum, Maximum) \
       op(minimum, Minimum) op(mod, Mod) op(squared_difference, SquaredDifference)       \
-          op(leaky_relu, LeakyRelu)
+          op(leaky_relu, LeakyRelu) op(atan2, Atan2)
 #define LOCKSTEP_BINARY_OPS(op) \
   LOCKSTEP_BROADCASTING_OPS(op) op(sigmoid_cross_entropy, SigmoidCrossEntropy)
 

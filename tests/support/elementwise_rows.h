@@ -90,6 +90,7 @@ inline const BinaryRow kBinaryRows[] = {
     {"mod", mod, mod_of, 0.5001, true},
     {"squared_difference", squared_difference, [](double a, double b) { return (a - b) * (a - b); }, 2.6, true},
     {"leaky_relu", leaky_relu, [](double a, double b) { return a > 0 ? a : a * b; }, 0.5001},
+    {"atan2", lockstep::atan2, [](double a, double b) { return std::atan2(a, b); }, 4},
 };
 // clang-format on
 

@@ -71,6 +71,8 @@ LOCKSTEP_EXPORT Tensor minimum(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor div(const Operand& a, const Operand& b);
 // x where it is positive, else slope x: slopes may be a tensor, with a gradient of its own.
 LOCKSTEP_EXPORT Tensor leaky_relu(const Operand& x, const Operand& slope = 0.2);
+// The angle of the point (b, a), in [-pi, pi].
+LOCKSTEP_EXPORT Tensor atan2(const Operand& a, const Operand& b);
 // a to the power b, as in C. The gradient of b is 0 where a is not positive, as in TensorFlow.
 LOCKSTEP_EXPORT Tensor pow(const Operand& a, const Operand& b);
 
