@@ -34,6 +34,17 @@ Tensor full_on_host(const Shape& shape, double value, DType dtype) {
   return full(shape, value, dtype);
 }
 
+// Elements that write(T*) computes, on the host, and which then go to the current device.
+template <class Write>
+Tensor made(DType dtype, const Shape& shape, Write&& write) {
+  const auto count = static_cast<std::size_t>(shape.num_elements());
+  Buffer buffer = Buffer::allocate(current_host_device(), count * size_of(dtype));
+  visit_dtype(dtype, [&]<class T>(T) { write(static_cast<T*>(buffer.data())); });
+  const Tensor values(std::move(buffer), dtype, shape);
+  const Device device = home();
+  return device.is_host() ? values : copy_to(values, device);
+}
+
 // A constant of the step that is being traced.
 Tensor traced_full(xla::Trace& trace, const Shape& shape, double value, DType dtype) {
   std::uint64_t bits = 0;
@@ -109,23 +120,41 @@ Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step, DType dtyp
           " elements, more than a tensor can hold");
   const auto count = static_cast<std::int64_t>(steps);
   const Shape shape({count}, at, "range");  // refuses what no process can address
-  const Device device = home();
-  Buffer buffer =
-      Buffer::allocate(current_host_device(), static_cast<std::size_t>(count) * size_of(dtype));
-  visit_dtype(dtype, [&]<class T>(T) {
+  return made(dtype, shape, [&]<class T>(T* values) {
     for (std::int64_t i = 0; i < count; ++i) {
       // Unsigned, as the product may be out of range where the sum is not.
       const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(begin) +
                                                    static_cast<std::uint64_t>(i) *
                                                        static_cast<std::uint64_t>(step));
       if constexpr (std::is_same_v<T, std::int64_t>)
-        static_cast<T*>(buffer.data())[i] = value;
+        values[i] = value;
       else
-        static_cast<T*>(buffer.data())[i] = detail::converted<T>(static_cast<double>(value));
+        values[i] = detail::converted<T>(static_cast<double>(value));
     }
   });
-  const Tensor values(std::move(buffer), dtype, shape);
-  return device.is_host() ? values : copy_to(values, device);
+}
+
+Tensor linspace(double begin, double end, std::int64_t count, DType dtype, SourceLocation at) {
+  require(is_floating(dtype), at, "linspace", "expected a floating dtype, got ", name_of(dtype));
+  require(count >= 0, at, "linspace", "expected 0 or more values, got ", count);
+  const double step = count > 1 ? (end - begin) / static_cast<double>(count - 1) : 0;
+  return made(dtype, Shape({count}, at, "linspace"), [&]<class T>(T* values) {
+    for (std::int64_t i = 0; i < count; ++i)
+      values[i] = detail::converted<T>(begin + static_cast<double>(i) * step);
+    if (count > 1) values[count - 1] = detail::converted<T>(end);
+  });
+}
+
+Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, DType dtype, SourceLocation at) {
+  const std::int64_t width = columns.value_or(rows);
+  require(rows >= 0 && width >= 0, at, "eye", "expected 0 or more rows and columns, got ", rows,
+          " and ", width);
+  const Shape shape({rows, width}, at, "eye");
+  return made(dtype, shape, [&]<class T>(T* values) {
+    std::fill_n(values, shape.num_elements(), detail::converted<T>(0.0));
+    for (std::int64_t i = 0; i < std::min(rows, width); ++i)
+      values[i * width + i] = detail::converted<T>(1.0);
+  });
 }
 
 }  // namespace lockstep

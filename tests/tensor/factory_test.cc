@@ -24,6 +24,29 @@ TEST(Full, IntegersSaturateAndNanIsZero) {
   EXPECT_THAT(full({1}, 300, DType::u8).to_vector<std::uint8_t>(), ElementsAre(255));
 }
 
+TEST(Linspace, EndsExactly) {
+  EXPECT_THAT(linspace(0, 1, 5).to_vector<float>(), ElementsAre(0, 0.25f, 0.5f, 0.75f, 1));
+  EXPECT_THAT(linspace(2, -1, 4, DType::f64).to_vector<double>(), ElementsAre(2, 1, 0, -1));
+  EXPECT_THAT(linspace(3, 9, 1).to_vector<float>(), ElementsAre(3));
+  EXPECT_EQ(linspace(3, 9, 0).shape(), Shape({0}));
+  const auto thirds = linspace(0.1, 0.7, 1000, DType::f64).to_vector<double>();
+  EXPECT_EQ(thirds.back(), 0.7);
+  for (std::size_t i = 0; i < thirds.size(); ++i)
+    EXPECT_NEAR(thirds[i], 0.1 + 0.6 * static_cast<double>(i) / 999, 1e-15);
+  EXPECT_THAT([] { linspace(0, 1, -1); }, throws<InvalidArgument>("[linspace]", "-1"));
+  EXPECT_THAT([] { linspace(0, 1, 3, DType::i32); }, throws<InvalidArgument>("[linspace]", "i32"));
+}
+
+TEST(Eye, MarksTheDiagonal) {
+  EXPECT_THAT(eye(2).to_vector<float>(), ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(eye(2, 3, DType::i64).to_vector<std::int64_t>(), ElementsAre(1, 0, 0, 0, 1, 0));
+  EXPECT_THAT(eye(3, 2, DType::boolean).to_vector<bool>(),
+              ElementsAre(true, false, false, true, false, false));
+  EXPECT_EQ(eye(0).shape(), Shape({0, 0}));
+  EXPECT_EQ(eye(2, 0).shape(), Shape({2, 0}));
+  EXPECT_THAT([] { eye(-1); }, throws<InvalidArgument>("[eye]", "-1"));
+}
+
 TEST(Range, CountsStepsOfAnySize) {
   EXPECT_THAT(range(0, 5).to_vector<std::int64_t>(), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(range(5, -1, -2).to_vector<std::int64_t>(), ElementsAre(5, 3, 1));

@@ -4,11 +4,12 @@
 #include <lockstep/tensor/tensor.h>
 
 #include <concepts>
+#include <optional>
 
 namespace lockstep {
 
 // Tensors made from nothing, on current_device(). InvalidArgument, with the caller's line, for an
-// undefined tensor, a step of 0, or more elements than memory can hold.
+// undefined tensor, a step of 0, a negative count, or more elements than memory can hold.
 LOCKSTEP_EXPORT Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 LOCKSTEP_EXPORT Tensor ones(const Shape& shape, DType dtype = DType::f32);
 // Every element `value`, converted to dtype as by cast: integers saturate, NaN becomes 0.
@@ -20,6 +21,15 @@ LOCKSTEP_EXPORT Tensor ones_like(const Tensor& like, SourceLocation at = SourceL
 LOCKSTEP_EXPORT Tensor range(std::int64_t begin, std::int64_t end, std::int64_t step = 1,
                              DType dtype = DType::i64,
                              SourceLocation at = SourceLocation::current());
+
+// `count` values at equal distances, the first of which is `begin` and the last `end`, of a
+// floating dtype.
+LOCKSTEP_EXPORT Tensor linspace(double begin, double end, std::int64_t count,
+                                DType dtype = DType::f32,
+                                SourceLocation at = SourceLocation::current());
+// 1 where the row is the column, else 0; as many columns as rows unless given. Of any dtype.
+LOCKSTEP_EXPORT Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = {},
+                           DType dtype = DType::f32, SourceLocation at = SourceLocation::current());
 
 // A copy of x in memory of its own on `device`. From an accelerator to the host it waits until x has
 // been computed; the other ways it only puts the copy into the devices' streams.
