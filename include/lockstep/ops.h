@@ -44,8 +44,10 @@
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/ops/softmax.h>
+#include <lockstep/ops/sort.h>
 #include <lockstep/ops/threads.h>
 #include <lockstep/ops/update.h>
 #include <lockstep/ops/window.h>

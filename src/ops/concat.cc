@@ -3,75 +3,23 @@
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 
-#include "device/accelerator.h"
+#include "ops/box.h"
 #include "ops/launch.h"
-#include "ops/strided_copy.h"
 #include "ops/traced.h"
 
 namespace lockstep {
 namespace {
-
-using Extents = std::vector<std::int64_t>;
-
-// Copies all of the smaller of two tensors to, or from, a box of the larger one that starts at
-// `begin`: on the device of both.
-void copy_box(const Tensor& from, Tensor& to, const Extents& begin, bool box_is_in_target) {
-  const Shape& box = box_is_in_target ? from.shape() : to.shape();
-  const Strides from_strides(from.shape()), to_strides(to.shape());
-  const Strides& outer = box_is_in_target ? to_strides : from_strides;
-  StridedCopy copy;
-  std::int64_t offset = 0;
-  for (int axis = 0; axis < box.rank(); ++axis) {
-    copy.add_axis(box[axis], from_strides[axis], to_strides[axis]);
-    offset += begin[static_cast<std::size_t>(axis)] * outer[axis];
-  }
-  if (box.num_elements() == 0) return;
-  const auto size = size_of(from.dtype());
-  const std::size_t bytes = static_cast<std::size_t>(offset) * size;
-  const auto* const source =
-      static_cast<const std::byte*>(from.raw_data()) + (box_is_in_target ? 0 : bytes);
-  std::byte* const target = write<std::byte>(to) + (box_is_in_target ? bytes : 0);
-  run_strided(copy, size, source, target, to.device());
-}
-
-Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
-  Extents result(static_cast<std::size_t>(shape.rank()));
-  result[static_cast<std::size_t>(axis)] = begin;
-  return result;
-}
 
 Tensor joined(const std::vector<Tensor>& parts, int axis, Device device, const Shape& shape) {
   Tensor y = make_result(device, parts[0].dtype(), shape);
   std::int64_t begin = 0;
   for (const Tensor& part : parts) {
     const auto placed = [first = box_begin(shape, axis, begin)](Tensor& to, const Tensor& from) {
-      copy_box(from, to, first, true);
+      copy_to_box(from, to, first);
     };
     launch("concat", device, writes(y), reads(part), placed, placed);
     begin += part.dim(axis);
   }
-  return y;
-}
-
-// The part [begin, begin + extent) of x along an axis; whole rows without a copy.
-Tensor part_of(const char* op, const Tensor& x, int axis, std::int64_t begin, std::int64_t extent,
-               SourceLocation at) {
-  const Shape shape = x.shape().with_dim(axis, extent);
-  if (traced::on(x.device()))
-    return traced::slice(x, box_begin(x.shape(), axis, begin),
-                         Extents(shape.dims().begin(), shape.dims().end()));
-  if (axis == 0) {
-    const std::size_t row = x.dim(0) == 0 ? 0 : x.bytes() / static_cast<std::size_t>(x.dim(0));
-    return Tensor(x.buffer().slice(static_cast<std::size_t>(begin) * row,
-                                   static_cast<std::size_t>(extent) * row),
-                  x.dtype(), shape);
-  }
-  const Device device = common_device(op, {&x}, at);
-  Tensor y = make_result(device, x.dtype(), shape);
-  const auto copied = [first = box_begin(shape, axis, begin)](Tensor& to, const Tensor& from) {
-    copy_box(from, to, first, false);
-  };
-  launch(op, device, writes(y), reads(x), copied, copied);
   return y;
 }
 
@@ -93,13 +41,6 @@ void require_concat(const std::vector<Tensor>& parts, int axis, const char* op, 
     require(fits, at, op, "shapes ", parts[0].shape(), " and ", part.shape(),
             " differ in more than axis ", axis);
   }
-}
-
-void require_per_axis(const char* op, const Shape& shape, const Extents& a, const Extents& b,
-                      SourceLocation at) {
-  const auto rank = static_cast<std::size_t>(shape.rank());
-  require(a.size() == rank && b.size() == rank, at, op, "expected ", rank,
-          " numbers each for shape ", shape, ", got ", a.size(), " and ", b.size());
 }
 
 }  // namespace
@@ -155,6 +96,16 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   return concat(expanded, axis, at);
 }
 
+std::vector<Tensor> unstack(const Tensor& x, int axis, SourceLocation at) {
+  require_defined("unstack", "x", x, at);
+  const int along = checked_axis("unstack", axis, x.shape(), at);
+  std::vector<Tensor> parts;
+  if (x.dim(along) == 0) return parts;
+  for (const Tensor& part : split(x, Extents(static_cast<std::size_t>(x.dim(along)), 1), along, at))
+    parts.push_back(reshape(part, x.shape().without_axis(along), at));
+  return parts;
+}
+
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& extents, int axis,
                           SourceLocation at) {
   require_defined("split", "x", x, at);
@@ -193,82 +144,6 @@ std::vector<Tensor> split(const Tensor& x, int parts, int axis, SourceLocation a
   require(parts > 0 && extent % parts == 0, at, "split", "axis ", axis, " of shape ", x.shape(),
           " does not divide into ", parts, " equal parts");
   return split(x, Extents(static_cast<std::size_t>(parts), extent / parts), axis, at);
-}
-
-Tensor slice(const Tensor& x, const std::vector<std::int64_t>& begin,
-             const std::vector<std::int64_t>& extents, SourceLocation at) {
-  require_defined("slice", "x", x, at);
-  const Device device = common_device("slice", {&x}, at);
-  const Shape& shape = x.shape();
-  require_per_axis("slice", shape, begin, extents, at);
-  Shape box = shape;
-  Extents after(begin.size());
-  bool rows = shape.rank() > 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    const std::int64_t extent =
-        extents[i] == -1 ? shape[axis] - std::max<std::int64_t>(begin[i], 0) : extents[i];
-    require(begin[i] >= 0 && extent >= 0 && begin[i] <= shape[axis] - extent, at, "slice", "begin ",
-            begin[i], " and extent ", extents[i], " reach outside axis ", axis, " of shape ",
-            shape);
-    box = box.with_dim(axis, extent);
-    after[i] = shape[axis] - begin[i] - extent;
-    rows = rows && (axis == 0 || extent == shape[axis]);
-  }
-  Tensor y;
-  if (traced::on(device)) {
-    y = traced::slice(x, begin, Extents(box.dims().begin(), box.dims().end()));
-  } else if (rows) {
-    y = part_of("slice", x, 0, begin[0], box[0], at);
-  } else {
-    y = make_result(device, x.dtype(), box);
-    const auto copied = [begin](Tensor& to, const Tensor& from) {
-      copy_box(from, to, begin, false);
-    };
-    launch("slice", device, writes(y), reads(x), copied, copied);
-  }
-  if (is_floating(x.dtype()))
-    record("slice", {&x}, y, [begin, after](const Tensor& dy, GradientSink& sink) {
-      if (sink.wants(0)) sink.put(0, [&] { return pad(dy, begin, after); });
-    });
-  return y;
-}
-
-Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
-           const std::vector<std::int64_t>& after, SourceLocation at) {
-  require_defined("pad", "x", x, at);
-  const Device device = common_device("pad", {&x}, at);
-  require_per_axis("pad", x.shape(), before, after, at);
-  Shape shape = x.shape();
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    require(before[i] >= 0 && after[i] >= 0, at, "pad", "expected counts of 0 or more, got ",
-            before[i], " and ", after[i]);
-    std::int64_t extent = 0;
-    require(!__builtin_add_overflow(before[i], after[i], &extent) &&
-                !__builtin_add_overflow(extent, shape[axis], &extent),
-            at, "pad", before[i], " and ", after[i], " zeros around axis ", axis, " of shape ",
-            x.shape(), " are more than any memory holds");
-    shape = shape.with_dim(axis, extent, at, "pad");
-  }
-  Tensor y;
-  if (traced::on(device)) {
-    y = traced::pad(x, before, after);
-  } else {
-    y = make_result(device, x.dtype(), shape);
-    const auto padded = [before](Tensor& to, const Tensor& from) {
-      if (to.num_elements() != from.num_elements())
-        zero_bytes(to.device(), write<void>(to), to.bytes());
-      copy_box(from, to, before, true);
-    };
-    launch("pad", device, writes(y), reads(x), padded, padded);
-  }
-  if (is_floating(x.dtype()))
-    record("pad", {&x}, y, [before, own = x.shape()](const Tensor& dy, GradientSink& sink) {
-      const std::vector<std::int64_t> extents(own.dims().begin(), own.dims().end());
-      if (sink.wants(0)) sink.put(0, [&] { return slice(dy, before, extents); });
-    });
-  return y;
 }
 
 }  // namespace lockstep

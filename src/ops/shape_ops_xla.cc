@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ops/hlo.h"
 #include "ops/traced.h"
 
 namespace lockstep::traced {
-namespace {
-
 using hlo::Expr;
-
-// Indices as a list, one axis.
-Expr flat_indices(const char* op, const Tensor& indices) {
-  return hlo::reshape(hlo::operand(op, indices), Shape{indices.num_elements()});
-}
-
-Shape as_rows(std::int64_t rows, const Shape& shape, int skipped) {
-  std::int64_t width = 1;
-  for (int axis = skipped; axis < shape.rank(); ++axis) width *= shape[axis];
-  return {rows, width};
-}
-
-}  // namespace
 
 Tensor transpose(const Tensor& x, std::span<const int> permutation) {
   const std::vector<std::int64_t> axes(permutation.begin(), permutation.end());
@@ -42,50 +29,55 @@ Tensor slice(const Tensor& x, std::span<const std::int64_t> begin,
 }
 
 Tensor pad(const Tensor& x, std::span<const std::int64_t> before,
-           std::span<const std::int64_t> after) {
+           std::span<const std::int64_t> after, double value) {
   const std::vector<std::int64_t> between(before.size(), 0);
-  return hlo::tensor(hlo::pad(hlo::operand("pad", x), before, after, between), x.dtype());
+  return hlo::tensor(hlo::pad(hlo::operand("pad", x), before, after, between, value), x.dtype());
 }
 
-Tensor gather(const Tensor& x, const Tensor& indices, const Shape& shape) {
-  const std::int64_t count = indices.num_elements();
-  const Expr rows = hlo::operand("gather", x);
-  const Expr places = hlo::reshape(hlo::operand("gather", indices), Shape{count});
-  if (shape.num_elements() == 0)
-    return hlo::tensor(hlo::constant(0, {rows.element(), shape}), x.dtype());
-  const Shape table = as_rows(x.dim(0), x.shape(), 1);
-  const xla::Node operands[] = {hlo::reshape(rows, table).node(), places.node()};
-  const Expr picked(xla::current_trace()->emit(
-      "stablehlo.gather", operands,
-      "dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], "
-      "start_index_map = [0], index_vector_dim = 1>, slice_sizes = " +
-          hlo::array(std::vector<std::int64_t>{1, table[1]}),
-      hlo::Type{rows.element(), Shape{count, table[1]}}));
-  return hlo::tensor(hlo::reshape(picked, shape), x.dtype());
+namespace {
+
+// A slice whose strides may be negative, as one that walks forward and is reversed then.
+struct ForwardSlice {
+  std::vector<std::int64_t> begin, strides, reversed;
+
+  ForwardSlice(std::span<const std::int64_t> from, const Shape& extents,
+               std::span<const std::int64_t> steps)
+      : begin(from.begin(), from.end()), strides(steps.begin(), steps.end()) {
+    for (std::size_t i = 0; i < begin.size(); ++i) {
+      const std::int64_t extent = extents[static_cast<int>(i)];
+      if (strides[i] > 0) continue;
+      if (extent > 0) begin[i] += (extent - 1) * strides[i];
+      strides[i] = -strides[i];
+      reversed.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  Expr in_order(const Expr& x) const { return reversed.empty() ? x : hlo::reverse(x, reversed); }
+};
+
+}  // namespace
+
+Tensor strided_slice(const Tensor& x, std::span<const std::int64_t> begin,
+                     std::span<const std::int64_t> extents, std::span<const std::int64_t> strides) {
+  const ForwardSlice forward(begin, Shape(extents), strides);
+  const Expr whole = hlo::operand("strided_slice", x);
+  const Expr taken = hlo::slice(whole, forward.begin, extents, forward.strides);
+  return hlo::tensor(forward.in_order(taken), x.dtype());
 }
 
-Tensor scatter_add(const Tensor& indices, const Tensor& updates, const Shape& shape) {
-  // Added wide: the sum of 16-bit floats is rounded once.
-  const Expr added = hlo::wide_operand("scatter_add", updates);
-  const Expr zeros = hlo::constant(0, {added.element(), as_rows(shape[0], shape, 1)});
-  if (updates.num_elements() == 0 || shape.num_elements() == 0)
-    return hlo::tensor(hlo::reshape(zeros, shape), updates.dtype());
-  const Expr places = flat_indices("scatter_add", indices);
-  const Shape rows = as_rows(indices.num_elements(), updates.shape(), indices.rank());
-  const xla::Node operands[] = {zeros.node(), places.node(), hlo::reshape(added, rows).node()};
-  const Expr sum(xla::current_trace()->emit(
-      "stablehlo.scatter", operands,
-      "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "
-      "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>",
-      zeros.type(), hlo::reducer("add", added.element())));
-  return hlo::tensor(hlo::reshape(sum, shape), updates.dtype());
-}
-
-Tensor one_hot(const Tensor& indices, std::int64_t, DType dtype, const Shape& shape) {
-  const Expr places = hlo::operand("one_hot", indices);
-  const Expr numbers = hlo::iota({places.element(), shape}, shape.rank() - 1);
-  const Expr column = hlo::reshape(places, indices.shape().with_axis(indices.rank()));
-  return hlo::tensor(hlo::equal(numbers, column), dtype);
+Tensor strided_slice_gradient(const Tensor& dy, const Shape& shape,
+                              std::span<const std::int64_t> begin,
+                              std::span<const std::int64_t> strides) {
+  const ForwardSlice forward(begin, dy.shape(), strides);
+  std::vector<std::int64_t> after, between;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    const std::int64_t steps = std::max<std::int64_t>(dy.dim(axis) - 1, 0);
+    const std::int64_t walked = dy.dim(axis) == 0 ? 0 : steps * forward.strides[i] + 1;
+    after.push_back(shape[axis] - forward.begin[i] - walked);
+    between.push_back(forward.strides[i] - 1);
+  }
+  const Expr ordered = forward.in_order(hlo::operand("strided_slice_gradient", dy));
+  return hlo::tensor(hlo::pad(ordered, forward.begin, after, between), dy.dtype());
 }
 
 }  // namespace lockstep::traced

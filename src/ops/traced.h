@@ -14,6 +14,7 @@
 
 #include "ops/convolution.h"
 #include "ops/elementwise_kernels.h"
+#include "ops/indices.h"
 #include "ops/operands.h"
 #include "ops/pool_kernels.h"
 #include "ops/random_kernels.h"
@@ -49,10 +50,23 @@ Tensor concat(std::span<const Tensor> parts, int axis);
 Tensor slice(const Tensor& x, std::span<const std::int64_t> begin,
              std::span<const std::int64_t> extents);
 Tensor pad(const Tensor& x, std::span<const std::int64_t> before,
-           std::span<const std::int64_t> after);
-// An index out of range reads the nearest row, and its update is dropped.
-Tensor gather(const Tensor& x, const Tensor& indices, const Shape& shape);
-Tensor scatter_add(const Tensor& indices, const Tensor& updates, const Shape& shape);
+           std::span<const std::int64_t> after, double value);
+// A number for each axis of the whole; strides may be negative.
+Tensor strided_slice(const Tensor& x, std::span<const std::int64_t> begin,
+                     std::span<const std::int64_t> extents, std::span<const std::int64_t> strides);
+Tensor strided_slice_gradient(const Tensor& dy, const Shape& shape,
+                              std::span<const std::int64_t> begin,
+                              std::span<const std::int64_t> strides);
+
+// gather_xla.cc
+// Along an axis of extent `rows`. An index out of range reads the nearest row, and its update is
+// dropped. `base` may be undefined: zeros.
+Tensor gather(const Tensor& x, const Tensor& indices, int axis, const Shape& shape);
+Tensor scatter_add(const Tensor& base, const Tensor& indices, const Tensor& updates, int axis,
+                   const Shape& shape);
+// See ops/indices.h.
+Tensor row_numbers(const Tensor& indices, std::span<const std::int64_t> extents, Outside outside);
+Tensor numbers_along(const Tensor& indices, const Shape& shape, int axis);
 Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype, const Shape& shape);
 
 // reduce_xla.cc; `instruction`: add, multiply, maximum, minimum, and, or; a sum over `divisor`.
@@ -103,6 +117,12 @@ Tensor softmax(const Tensor& x, int axis, bool log);
 // A loss per row, NaN where a label is out of range.
 Tensor sparse_cross_entropy(const Tensor& labels, const Tensor& logits);
 Tensor cross_entropy(const Tensor& labels, const Tensor& logits);
+
+// sort_xla.cc; the first k along the axis.
+struct Sorted {
+  Tensor values, indices;
+};
+Sorted sort(const Tensor& x, int axis, std::int64_t k, bool descending);
 
 // update_xla.cc
 AdamState adam(const AdamState& state, const Tensor& gradient, const Tensor& learning_rate,

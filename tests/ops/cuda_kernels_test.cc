@@ -125,15 +125,33 @@ TEST(CudaKernels, RowsAreGatheredAndScattered) {
   const std::uint32_t x[] = {10, 11, 20, 21, 30, 31};
   const std::int64_t indices[] = {2, 0, 2, 9};
   std::uint32_t y[8];
-  run(gather_kernel<std::uint32_t, std::int64_t>, 1, x, indices, y, 3, 2, 8);
+  run(gather_kernel<std::uint32_t, std::int64_t>, 1, x, indices, y, 3, 4, 2, 8);
   EXPECT_THAT(y, ElementsAre(30, 31, 10, 11, 30, 31, 0, 0));
+  std::uint32_t columns[8];  // of [2, 3, 1]
+  run(gather_kernel<std::uint32_t, std::int64_t>, 1, x, indices, columns, 3, 4, 1, 8);
+  EXPECT_THAT(columns, ElementsAre(20, 10, 20, 0, 31, 21, 31, 0));
   const float updates[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const float* const none = nullptr;
   float sums[6];
-  run(scatter_add_kernel<float, std::int64_t>, 1, indices, updates, sums, 4, 2, 6);
+  run(scatter_add_kernel<float, std::int64_t>, 1, none, indices, updates, sums, 4, 3, 2, 6);
   EXPECT_THAT(sums, ElementsAre(3, 4, 0, 0, 6, 8));
+  const float base[] = {100, 0, 0, 0, 0, 200};
+  run(scatter_add_kernel<float, std::int64_t>, 1, base, indices, updates, sums, 4, 3, 1, 6);
+  EXPECT_THAT(sums, ElementsAre(102, 0, 4, 6, 0, 212));
   float hot[12];
   run(one_hot_kernel<float, std::int64_t>, 1, indices, hot, 3, 12);
   EXPECT_THAT(hot, ElementsAre(0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0));
+}
+
+TEST(CudaKernels, CoordinatesBecomeNumbers) {
+  const std::int32_t coordinates[] = {1, 2, 0, 0, 2, 0, 1, -1};  // of [2, 3]
+  std::int64_t numbers[4];
+  run(row_numbers_kernel<std::int32_t>, 1, Coordinates{.count = 2, .extents = {2, 3}}, coordinates,
+      numbers, 4);
+  EXPECT_THAT(numbers, ElementsAre(5, 0, -1, -1));
+  std::int64_t along[8];  // the indices are [2, 2, 2], into [2, 3, 2]
+  run(numbers_along_kernel<std::int32_t>, 1, coordinates, along, 3, 2, 2, 8);
+  EXPECT_THAT(along, ElementsAre(2, 5, 0, 1, 10, 7, 8, -1));
 }
 
 TEST(CudaKernels, ReduceSumsTheNamedAxes) {

@@ -7,12 +7,15 @@
 #include <lockstep/ops/pool.h>
 #include <lockstep/ops/random.h>
 #include <lockstep/ops/reduce.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/ops/softmax.h>
+#include <lockstep/ops/sort.h>
 #include <lockstep/ops/update.h>
 
 #include <limits>
 
+#include "support/errors.h"
 #include "support/traced.h"
 #include "support/values.h"
 
@@ -108,16 +111,127 @@ TEST(CumsumXla, EqualsCpu) {
                      {.gradients = false});
 }
 
+TEST(SliceXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(4);
+  const auto all = [](const Tensors& x) {
+    return Tensors{
+        strided_slice(x[0], {{.stride = -1}, {}, {.begin = 1, .stride = 2}}),
+        strided_slice(x[0], {{.begin = 2, .end = -4, .stride = -2}, {.begin = 3, .end = 1}}),
+        strided_slice(x[0], {{}, {.begin = -1, .end = 0, .stride = -3}}),
+        strided_slice_gradient(x[0], {7, 9, 5}, {{.stride = -3}, {.begin = 1, .stride = 2}}),
+        reverse(x[0], {0, -1}),
+        roll(x[0], {2, -1}, {1, 0}),
+        tile(x[0], {2, 1, 3}),
+        tile(x[0], {1, 0, 1}),
+        unstack(x[0], 1)[2],
+        pad(x[0], {1, 0, 2}, {0, 3, 0}, {.value = 3}),
+        pad(x[0], {2, 1, 3}, {1, 3, 0}, {.mode = PadMode::reflect}),
+        pad(x[0], {2, 4, 0}, {3, 1, 5}, {.mode = PadMode::symmetric})};
+  };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8})
+    expect_same_traced({cast(noise.tensor<float>({3, 4, 5}, 50) + 50, dtype)}, all,
+                       {.gradients = false});
+  expect_same_traced({noise.tensor<float>({3, 4})}, [](const Tensors& x) {
+    return Tensors{square(strided_slice(x[0], {{.stride = -2}, {.begin = 1, .stride = 2}})),
+                   square(strided_slice_gradient(x[0], {5, 9}, {{.stride = -2}, {.end = -5}})),
+                   square(pad(x[0], {1, 0}, {0, 3}, {.value = 3}))};
+  });
+}
+
 TEST(GatherXla, EqualsCpu) {
   LOCKSTEP_REQUIRE_PLUGIN();
   Noise noise(3);
   const Tensor table = noise.tensor<float>({5, 3});
   const Tensor places(Shape{2, 2}, std::initializer_list<std::int32_t>{4, 0, 2, 4});
   const Tensor updates = noise.tensor<float>({2, 2, 3});
-  expect_same_traced({table, places, updates}, [](const Tensors& x) {
-    return Tensors{gather(x[0], x[1]), scatter_add(x[1], x[2], 6), one_hot(x[1], 4),
-                   one_hot(cast(x[1], DType::i64), 5, DType::i32)};
+  const Tensor columns(Shape{5, 2},
+                       std::initializer_list<std::int64_t>{2, 2, 0, 1, 1, 0, 2, 0, 0, 0});
+  expect_same_traced({table, places, updates, columns}, [](const Tensors& x) {
+    const Tensor pairs = minimum(x[1], 2);
+    return Tensors{gather(x[0], x[1]),
+                   scatter_add(x[1], x[2], 6),
+                   one_hot(x[1], 4),
+                   one_hot(cast(x[1], DType::i64), 5, DType::i32),
+                   gather(x[0], pairs, 1),
+                   scatter_add(reshape(x[1], {4}), reshape(x[2], {3, 4}), 5, 1),
+                   embedding_lookup(x[0], x[1]),
+                   gather_nd(x[0], pairs),
+                   gather_nd(x[0], reshape(x[1], {2, 2, 1})),
+                   take_along_axis(x[0], x[3]),
+                   take_along_axis(transpose(x[0]), transpose(x[3]), 0),
+                   scatter_nd(pairs, slice(x[2], {0, 0, 0}, {2, 1, 1}), {3, 3, 1, 1}),
+                   tensor_scatter_add(x[0], reshape(x[1], {2, 2, 1}), x[2]),
+                   unsorted_segment_sum(x[2], x[1] - 1, 4)};
   });
+  expect_same_traced({cast(table * 50, DType::i64), places}, [](const Tensors& x) {
+    return Tensors{gather(x[0], x[1]), scatter_add(x[1], gather(x[0], x[1]), 5)};
+  });
+}
+
+// What the contracts say of indices that nobody can be told of.
+TEST(GatherXla, IndicesOutOfRange) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const Tensor x(Shape{2, 3}, {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f});
+  const Tensor indices = vec<std::int32_t>({-1, 5});
+  const Tensor pairs(Shape{2, 2}, {-3, 1, 1, 7});
+  const auto got = run_traced({x, indices, pairs}, [](const Tensors& t) {
+    const Tensor ones_of_two = ones({2});
+    return Tensors{gather(t[0], t[1]),
+                   gather(t[0], t[1], 1),
+                   gather_nd(t[0], t[2]),
+                   take_along_axis(t[0], t[2]),
+                   scatter_add(t[1], ones_of_two, 3),
+                   scatter_nd(t[2], ones_of_two, {2, 3}),
+                   unsorted_segment_sum(ones_of_two, t[1], 2)};
+  });
+  EXPECT_THAT(got[0], holds<float>({1, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(got[1], holds<float>({1, 3, 4, 6}));
+  EXPECT_THAT(got[2], holds<float>({2, 6}));
+  EXPECT_THAT(got[3], holds<float>({1, 2, 5, 6}));
+  EXPECT_THAT(got[4], holds<float>({0, 0, 0}));
+  EXPECT_THAT(got[5], holds<float>({0, 0, 0, 0, 0, 0}));
+  EXPECT_THAT(got[6], holds<float>({0, 0}));
+}
+
+TEST(GatherXla, ShapesThatDependOnValuesAreRefused) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const auto traced = [](const Tensor& x, void (*f)(const Tensor&)) {
+    return [=] {
+      run_traced({x}, [&](const Tensors& t) {
+        f(t[0]);
+        return Tensors{};
+      });
+    };
+  };
+  EXPECT_THAT(traced(vec<bool>({true}), [](const Tensor& x) { where(x); }),
+              throws<Unimplemented>("[where]", "select"));
+  EXPECT_THAT(traced(vec<std::int64_t>({0}), [](const Tensor& x) { segment_sum(ones({1}), x); }),
+              throws<Unimplemented>("[segment_sum]", "unsorted_segment_sum"));
+}
+
+TEST(SortXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(9);
+  const auto f = [](const Tensors& x) {
+    Tensors results;
+    for (const int axis : {0, 1, 2})
+      for (const SortDirection direction : {SortDirection::ascending, SortDirection::descending}) {
+        results.push_back(sort(x[0], {.axis = axis, .direction = direction}));
+        results.push_back(argsort(x[0], {.axis = axis, .direction = direction}));
+      }
+    const auto [values, indices] = top_k(x[0], 3);
+    results.insert(results.end(), {values, indices, top_k(x[0], 0).values});
+    return results;
+  };
+  expect_same_traced({noise.tensor<float>({4, 3, 6})}, f);
+  for (const DType dtype :
+       {DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::boolean})
+    expect_same_traced({cast(round(noise.tensor<float>({4, 3, 6}, 3)) + 3, dtype)}, f,
+                       {.gradients = false});
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  expect_same_traced({reshape(vec({0.0f, nan, -infinity, -0.0f, infinity, -nan}), {1, 2, 3})}, f,
+                     {.gradients = false});
 }
 
 TEST(MatmulXla, EqualsCpu) {

@@ -7,6 +7,7 @@
 #include <lockstep/ops/update.h>
 
 #include <cstdint>
+#include <span>
 
 #include "device/cuda/status.h"
 #include "ops/broadcast.h"
@@ -37,13 +38,20 @@ void cast(DType from, DType to, const void* x, void* y, std::int64_t n, Device d
 void copy_strided(const StridedCopy& copy, std::size_t size, const void* from, void* to,
                   Device device);
 
-// Rows of `width` elements of `size` bytes; indices are i32 or i64, and one outside the rows gives
-// zeros. n: elements of y.
+// Indices are i32 or i64. x is [.., rows, width] of elements of `size` bytes, `count` indices are
+// along its middle axis, and one outside the rows gives zeros. n: elements of y.
 void gather(std::size_t size, DType index, const void* x, const void* indices, void* y,
-            std::int64_t rows, std::int64_t width, std::int64_t n, Device device);
-// `count` indices; one outside the rows of y adds nowhere.
-void scatter_add(DType dtype, DType index, const void* indices, const void* updates, void* y,
-                 std::int64_t count, std::int64_t width, std::int64_t n, Device device);
+            std::int64_t rows, std::int64_t count, std::int64_t width, std::int64_t n,
+            Device device);
+// y is [.., rows, width]; what is added to may be null. An index outside the rows adds nowhere.
+void scatter_add(DType dtype, DType index, const void* base, const void* indices,
+                 const void* updates, void* y, std::int64_t count, std::int64_t rows,
+                 std::int64_t width, std::int64_t n, Device device);
+// See ops/indices.h; n numbers, -1 for what is out of range.
+void row_numbers(DType index, const void* indices, void* numbers,
+                 std::span<const std::int64_t> extents, std::int64_t n, Device device);
+void numbers_along(DType index, const void* indices, void* numbers, std::int64_t size,
+                   std::int64_t along, std::int64_t inner, std::int64_t n, Device device);
 void one_hot(DType dtype, DType index, const void* indices, void* y, std::int64_t depth,
              std::int64_t n, Device device);
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/check.h>
+#include <lockstep/tensor/tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "ops/result.h"
+
+namespace lockstep {
+
+// What the ops that take indices have in common.
+
+// Throws InvalidArgument unless they are i32 or i64.
+void require_indices(const char* op, const Tensor& indices, SourceLocation at);
+
+// `front`, and `back` without its first `skipped` axes.
+Shape joined(const char* op, const Shape& front, const Shape& back, int skipped, SourceLocation at);
+
+// Calls f(const I* indices, count) with the index type.
+template <class F>
+void visit_indices(const Tensor& indices, F&& f) {
+  if (indices.dtype() == DType::i32)
+    f(read<std::int32_t>(indices), indices.num_elements());
+  else
+    f(read<std::int64_t>(indices), indices.num_elements());
+}
+
+// Throws InvalidArgument that names the first index outside [least, bound) and its place.
+template <class I>
+void require_inside(const char* op, const I* indices, std::int64_t count, std::int64_t bound,
+                    SourceLocation at, std::int64_t least = 0) {
+  for (std::int64_t place = 0; place < count; ++place)
+    require(indices[place] >= least && indices[place] < bound, at, op, "index ", indices[place],
+            " at place ", place, " is outside the ", bound, " rows");
+}
+
+// Where a number that is out of range leads in a traced step.
+enum class Outside { nearest, nowhere };
+
+// The coordinates along the last axis of `indices`, as many as `extents`, as one number in
+// row-major order: i64. Not recorded. Out of range: InvalidArgument on CPUs, -1 on GPUs, and on TPUs
+// the nearest coordinate, or -1 for `nowhere`.
+Tensor row_numbers(const char* op, const Tensor& indices, std::span<const std::int64_t> extents,
+                   Outside outside, SourceLocation at);
+
+// The same for indices along an axis of a tensor of `shape`: the number of each element.
+Tensor numbers_along(const char* op, const Tensor& indices, const Shape& shape, int axis,
+                     SourceLocation at);
+
+}  // namespace lockstep
