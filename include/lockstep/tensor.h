@@ -5,6 +5,7 @@
 // batches and step results are); rows are the elements of a batch; StateVisitor walks what is saved.
 
 #include <lockstep/tensor/factory.h>
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/nest.h>
 #include <lockstep/tensor/placement.h>
 #include <lockstep/tensor/rows.h>

@@ -2,7 +2,10 @@
 #include "autodiff/backward.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/scatter.h>
+#include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
@@ -24,6 +27,17 @@ void TapeRecords::add(const char* op, std::span<const Tensor* const> inputs,
 namespace {
 
 constexpr std::size_t kNoSource = static_cast<std::size_t>(-1);
+
+// The sum of several gradients of rows: all rows, one list after the other.
+IndexedSlices joined(std::vector<IndexedSlices> parts) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  std::vector<Tensor> values, indices;
+  for (const IndexedSlices& part : parts) {
+    values.push_back(part.values);
+    indices.push_back(cast(part.indices, DType::i64));
+  }
+  return {.values = concat(values, 0), .indices = concat(indices, 0), .shape = parts[0].shape};
+}
 
 // One backward pass. Invariant: a value's gradient is final when `pending`, the number of
 // contributions still to come from later records, reaches zero.
@@ -76,27 +90,32 @@ class Backward final : public GradientSink {
   void put(int input, const std::function<Tensor()>& compute) override {
     if (!wants(input)) return;
     const std::int32_t id = current_->inputs[static_cast<std::size_t>(input)];
-    Value& value = at(id);
     settle(input);
-    const bool last = --value.pending == 0;
-    Buffer place;
-    if (last && value.source != kNoSource && options_.place) place = options_.place(value.source);
-    if (!value.gradient.defined()) {
-      value.gradient = computed_at(std::move(place), value, compute);
-    } else {
-      const Tensor contribution = compute();
-      const Tensor sum = value.gradient;
-      value.gradient = computed_at(std::move(place), value, [&] { return add(sum, contribution); });
-    }
+    --at(id).pending;
+    add_to(at(id), compute);
+    finish_if_final(id);
+  }
+
+  void put_slices(int input, const std::function<IndexedSlices()>& compute) override {
+    if (!wants(input)) return;
+    const std::int32_t id = current_->inputs[static_cast<std::size_t>(input)];
+    Value& value = at(id);
+    if (!options_.on_slices || value.source == kNoSource || value.computed)
+      return GradientSink::put_slices(input, compute);
+    settle(input);
+    --value.pending;
+    value.slices.push_back(compute());
     finish_if_final(id);
   }
 
  private:
   struct Value {
-    bool depends = false;  // on a source, or is one
+    bool depends = false;   // on a source, or is one
+    bool computed = false;  // by a recorded op
     int pending = 0;
     std::size_t source = kNoSource;
     Tensor gradient;
+    std::vector<IndexedSlices> slices;  // what is to be added to it
   };
 
   Value& at(std::int32_t value) { return values_[static_cast<std::size_t>(value)]; }
@@ -109,8 +128,10 @@ class Backward final : public GradientSink {
       bool depends = false;
       for (std::size_t i = 0; i < record.inputs.size(); ++i)
         depends |= record.inputs[i] != KeyIndex::kAbsent && at(record.inputs[i]).depends;
-      for (std::size_t i = 0; depends && i < record.outputs.size(); ++i)
-        at(record.outputs[i]).depends = true;
+      for (std::size_t i = 0; i < record.outputs.size(); ++i) {
+        at(record.outputs[i]).computed = true;
+        at(record.outputs[i]).depends |= depends;
+      }
     }
     std::vector<bool> feeds(values_.size(), false);
     feeds[static_cast<std::size_t>(target)] = true;
@@ -184,9 +205,34 @@ class Backward final : public GradientSink {
     return compute();
   }
 
+  // Adds a contribution, to where the sum is wanted if it is the last one.
+  void add_to(Value& value, const std::function<Tensor()>& compute) {
+    Buffer place;
+    if (value.pending == 0 && value.slices.empty() && value.source != kNoSource && options_.place)
+      place = options_.place(value.source);
+    if (!value.gradient.defined()) {
+      value.gradient = computed_at(std::move(place), value, compute);
+      return;
+    }
+    const Tensor contribution = compute();
+    const Tensor sum = value.gradient;
+    value.gradient = computed_at(std::move(place), value, [&] { return add(sum, contribution); });
+  }
+
   void finish_if_final(std::int32_t id) {
     Value& value = at(id);
     if (value.pending != 0 || value.source == kNoSource) return;
+    if (!value.slices.empty() && !value.gradient.defined()) {
+      const IndexedSlices all = joined(std::exchange(value.slices, {}));
+      for (std::size_t s = value.source; s != kNoSource; s = aliases_[s])
+        options_.on_slices(s, all);
+      return;
+    }
+    while (!value.slices.empty()) {
+      const IndexedSlices rows = std::move(value.slices.back());
+      value.slices.pop_back();
+      add_to(value, [&] { return to_dense(rows); });
+    }
     for (std::size_t s = value.source; s != kNoSource; s = aliases_[s]) {
       result_[s] = value.gradient;
       if (options_.on_ready) options_.on_ready(s, value.gradient);

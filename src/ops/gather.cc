@@ -72,6 +72,14 @@ Tensor gathered_rows(const char* op, const Tensor& x, const Tensor& indices, int
   return y;
 }
 
+// The gradient of rows that were read: dy, and where they stand.
+IndexedSlices slices_of(const Tensor& dy, const Tensor& indices, const Shape& shape) {
+  const std::int64_t count = indices.num_elements();
+  return {.values = reshape(dy, shape.with_dim(0, count)),
+          .indices = indices.with_shape(Shape{count}),
+          .shape = shape};
+}
+
 Tensor gathered(const char* op, const Tensor& x, const Tensor& indices, int axis,
                 SourceLocation at) {
   require_defined(op, "x", x, at);
@@ -79,16 +87,20 @@ Tensor gathered(const char* op, const Tensor& x, const Tensor& indices, int axis
   require(x.rank() > 0, at, op, "expected x to have rows, got a scalar");
   const int along = checked_axis(op, axis, x.shape(), at);
   const Device device = common_device(op, {&x, &indices}, at);
-  const std::int64_t rows = x.dim(along);
   const Shape front(x.shape().dims().first(static_cast<std::size_t>(along)));
   const Shape shape =
       joined(op, joined(op, front, indices.shape(), 0, at), x.shape(), along + 1, at);
   const Tensor y = traced::on(device) ? traced::gather(x, indices, along, shape)
                                       : gathered_rows(op, x, indices, along, device, shape, at);
   if (is_floating(x.dtype()))
-    record(op, {&x, &indices}, y, [indices, rows, along](const Tensor& dy, GradientSink& sink) {
-      if (sink.wants(0)) sink.put(0, [&] { return scatter_add(indices, dy, rows, along); });
-    });
+    record(op, {&x, &indices}, y,
+           [indices, own = x.shape(), along](const Tensor& dy, GradientSink& sink) {
+             if (!sink.wants(0)) return;
+             if (along == 0)
+               sink.put_slices(0, [&] { return slices_of(dy, indices, own); });
+             else
+               sink.put(0, [&] { return scatter_add(indices, dy, own[along], along); });
+           });
   return y;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/recorder.h>
 
+#include <lockstep/ops/scatter.h>
+
 namespace lockstep {
 namespace {
 
@@ -9,6 +11,9 @@ thread_local OpRecorder* innermost = nullptr;
 }  // namespace
 
 GradientSink::~GradientSink() = default;
+void GradientSink::put_slices(int input, const std::function<IndexedSlices()>& compute) {
+  put(input, [&] { return to_dense(compute()); });
+}
 OpRecorder::~OpRecorder() = default;
 
 OpRecorder* current_recorder() noexcept { return innermost; }

@@ -183,6 +183,19 @@ Tensor tensor_scatter_add(const Tensor& x, const Tensor& indices, const Tensor& 
   return y;
 }
 
+Tensor to_dense(const IndexedSlices& slices, SourceLocation at) {
+  constexpr const char* kOp = "to_dense";
+  require_indices(kOp, slices.indices, at);
+  require_addable(kOp, "values", slices.values, at);
+  require(slices.shape.rank() > 0 && slices.indices.rank() == 1, at, kOp,
+          "expected a list of indices of rows, got indices of shape ", slices.indices.shape(),
+          " into ", slices.shape);
+  const Shape expected = slices.shape.with_dim(0, slices.indices.dim(0));
+  require(slices.values.shape() == expected, at, kOp, "expected values of shape ", expected,
+          ", got ", slices.values.shape());
+  return scatter_add(slices.indices, slices.values, slices.shape[0], 0, at);
+}
+
 Tensor unsorted_segment_sum(const Tensor& x, const Tensor& segment_ids, std::int64_t num_segments,
                             SourceLocation at) {
   constexpr const char* kOp = "unsorted_segment_sum";

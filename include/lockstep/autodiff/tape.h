@@ -3,6 +3,7 @@
 
 #include <lockstep/base/export.h>
 #include <lockstep/base/source_location.h>
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/tensor.h>
 
 #include <concepts>
@@ -29,6 +30,10 @@ struct GradientOptions {
   // Called with each source's index and gradient as soon as no further contribution can come, the
   // last layer's first; at once, with an undefined tensor, for sources that cannot be reached.
   std::function<void(std::size_t, const Tensor&)> on_ready = {};
+  // Takes the gradient of a source of which only rows were read, by gather along the first axis or
+  // embedding_lookup, in place of on_ready; the result is then undefined. Without it, and where the
+  // source was used otherwise, too, such a gradient is a dense tensor.
+  std::function<void(std::size_t, const IndexedSlices&)> on_slices = {};
   // Where the gradient of a source is best written: its last op writes there if it can, and a
   // gradient that stands elsewhere tells by its buffer. An empty Buffer: anywhere.
   std::function<Buffer(std::size_t)> place = {};

@@ -25,7 +25,9 @@ LOCKSTEP_EXPORT Tensor gather_nd(const Tensor& x, const Tensor& indices,
 LOCKSTEP_EXPORT Tensor take_along_axis(const Tensor& x, const Tensor& indices, int axis = -1,
                                        SourceLocation at = SourceLocation::current());
 
-// Rows of a table of learned vectors: gather along the first axis.
+// Rows of a table of learned vectors: gather along the first axis. Both have gradients that name the
+// rows that were read (IndexedSlices), for consumers that ask for them, see GradientOptions; others
+// get a dense tensor.
 LOCKSTEP_EXPORT Tensor embedding_lookup(const Tensor& table, const Tensor& ids,
                                         SourceLocation at = SourceLocation::current());
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/base/export.h>
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/tensor.h>
 
 #include <functional>
@@ -21,6 +22,9 @@ class LOCKSTEP_EXPORT GradientSink {
   // last op may write straight to where the gradient is needed (see Placement), so it must not be
   // computed before put is called. At most once per input.
   virtual void put(int input, const std::function<Tensor()>& compute) = 0;
+  // The same for a gradient that is zero but for some rows. Unless a sink knows better it puts the
+  // dense tensor.
+  virtual void put_slices(int input, const std::function<IndexedSlices()>& compute);
 };
 
 // The gradient rule of an op: given the gradients of its outputs (undefined where no gradient flows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/tensor.h>
 
 namespace lockstep {
@@ -24,6 +25,10 @@ LOCKSTEP_EXPORT Tensor scatter_nd(const Tensor& indices, const Tensor& updates, 
 LOCKSTEP_EXPORT Tensor tensor_scatter_add(const Tensor& x, const Tensor& indices,
                                           const Tensor& updates,
                                           SourceLocation at = SourceLocation::current());
+
+// All rows, those that are not named zero. InvalidArgument where the members do not fit together.
+LOCKSTEP_EXPORT Tensor to_dense(const IndexedSlices& slices,
+                                SourceLocation at = SourceLocation::current());
 
 // Row r is the sum of the rows of x whose segment is r; `segment_ids` has the shape that x.shape
 // begins with. A row of a negative segment is left out, a segment without rows is zero.
