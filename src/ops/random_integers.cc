@@ -141,7 +141,7 @@ Tensor shuffle(const Tensor& x, SourceLocation at) {
   require_defined("shuffle", "x", x, at);
   require(x.rank() >= 1, at, "shuffle", "expected a tensor of rank 1 or more, got a scalar");
   const DeviceScope here(is_traced(x) ? current_device() : x.device());
-  return gather(x, permutation(x.dim(0), at), at);
+  return gather(x, permutation(x.dim(0), at), 0, at);
 }
 
 }  // namespace lockstep
