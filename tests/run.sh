@@ -16,7 +16,7 @@ case "${1-}" in
   *) sed -n '3,7s/^# //p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 
-packages=(cmake ninja-build g++ ccache python3 pkg-config binutils
+packages=(cmake ninja-build g++ ccache git python3 pkg-config binutils
           libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
           libgrpc++-dev openssl libgtest-dev libgmock-dev libbenchmark-dev python3-pip)
 ((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap)
