@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels <gemm512|conv|adam|cross_entropy>: single operations on one thread.
+// kernels <gemm512|conv|adam|cross_entropy|layer_norm>: single operations on one thread.
 #include <lockstep/lockstep.h>
 
 #include <functional>
@@ -52,6 +52,17 @@ Step cross_entropy() {
   };
 }
 
+// Forward and all gradients, from a tape.
+Step layer_norm() {
+  return [x = random_floats({2048, 512}, 1, -1, 1), scale = random_floats({512}, 2),
+          offset = random_floats({512}, 3), gradient = random_floats({2048, 512}, 4, -1, 1)] {
+    ls::GradientTape tape;
+    for (const ls::Tensor* input : {&x, &scale, &offset}) tape.watch(*input);
+    const ls::Tensor y = ls::layer_norm(x, scale, offset);
+    tape.gradient(y, {x, scale, offset}, {.target_gradient = gradient});
+  };
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -62,7 +73,8 @@ int main(int, char** argv) {
   const std::map<std::string, Kernel> kernels = {{"gemm512", {gemm512, 1}},
                                                  {"conv", {conv, 1}},
                                                  {"adam", {adam, 1}},
-                                                 {"cross_entropy", {cross_entropy, 20}}};
+                                                 {"cross_entropy", {cross_entropy, 20}},
+                                                 {"layer_norm", {layer_norm, 5}}};
   const auto& [make, inner] = kernels.at(argv[1]);
   window::answer("lockstep", make(), inner);
 }

@@ -106,6 +106,9 @@ ROWS = {
     "cross_entropy": [
         Row("softmax cross entropy 128x1000", ours("kernels", "cross_entropy"),
             (torch("torch_ops.py", "cross_entropy"),), 3)],
+    "layer_norm": [
+        Row("layer norm 2048x512, forward + backward", ours("kernels", "layer_norm"),
+            (torch("torch_ops.py", "layer_norm"),), 1.8)],
     "tensorflow": [
         Row("MLP, 2 replicas against 2 logical CPUs", training("mlp", 2),
             (tensorflow("tensorflow_mlp.py"),), 1.5)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_ops.py conv|adam|cross_entropy: single operations on one thread."""
+"""torch_ops.py conv|adam|cross_entropy|layer_norm: single operations on one thread."""
 import sys
 
 import torch
@@ -41,10 +41,24 @@ def cross_entropy():
     return step
 
 
+def layer_norm():
+    x = torch.rand(2048, 512).sub(0.5).requires_grad_()
+    scale = torch.rand(512).requires_grad_()
+    offset = torch.rand(512).requires_grad_()
+    gradient = torch.rand(2048, 512).sub(0.5)
+
+    def step():
+        x.grad = scale.grad = offset.grad = None
+        F.layer_norm(x, (512,), scale, offset, 1e-3).backward(gradient)
+
+    return step
+
+
 name = sys.argv[1]
 make_step, inner = {
     "conv": (conv, 1),
     "adam": (adam, 1),
     "cross_entropy": (cross_entropy, 20),
+    "layer_norm": (layer_norm, 5),
 }[name]
 window.answer_windows(torch_models.VERSION, make_step(), inner)
