@@ -2,8 +2,10 @@
 #include "ops/sort_cpu.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "ops/result.h"
@@ -40,6 +42,7 @@ struct Entry {
   Entry() = default;
   Entry(Key k, std::uint32_t p) : key(k), place(p) {}
   std::uint32_t index() const { return place; }
+  std::size_t digit(std::size_t d) const { return key >> 8 * d & 0xFF; }
   friend bool operator<(const Entry& a, const Entry& b) {
     return a.key != b.key ? a.key < b.key : a.place < b.place;
   }
@@ -50,16 +53,43 @@ struct Entry<std::uint32_t> {
   Entry() = default;
   Entry(std::uint32_t key, std::uint32_t place) : both(std::uint64_t{key} << 32 | place) {}
   std::uint32_t index() const { return static_cast<std::uint32_t>(both); }
+  std::size_t digit(std::size_t d) const { return both >> (32 + 8 * d) & 0xFF; }
   friend bool operator<(const Entry& a, const Entry& b) { return a.both < b.both; }
 };
 
-template <class T>
-void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending,
-              std::vector<Entry<decltype(key_of(T{}))>>& entries) {
-  using Key = decltype(key_of(T{}));
+// Rows that are at least so long are sorted digit by digit.
+constexpr std::int64_t kLong = 1024;
+
+// The entries of one row, and as many to move them to.
+template <class Key>
+struct Row {
+  std::vector<Entry<Key>> entries, moved;
+};
+
+// From the lowest digit of the keys on. Each pass keeps the order of those with equal digits, so that
+// equal keys stay as they were filled in, by place.
+template <class Key>
+void sort_by_digits(Row<Key>& row) {
+  std::array<std::array<std::uint32_t, 256>, sizeof(Key)> counts{};
+  for (const Entry<Key>& entry : row.entries)
+    for (std::size_t d = 0; d < sizeof(Key); ++d) ++counts[d][entry.digit(d)];
+  row.moved.resize(row.entries.size());
+  for (std::size_t d = 0; d < sizeof(Key); ++d) {
+    auto& begin = counts[d];
+    if (begin[row.entries[0].digit(d)] == row.entries.size()) continue;  // all have the same digit
+    std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::uint32_t{0});
+    for (const Entry<Key>& entry : row.entries) row.moved[begin[entry.digit(d)]++] = entry;
+    row.entries.swap(row.moved);
+  }
+}
+
+template <class T, class Key>
+void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, Row<Key>& row) {
   const Key flipped = descending ? std::numeric_limits<Key>::max() : Key(0);
+  auto& entries = row.entries;
   for (std::int64_t i = 0; i < n; ++i)
     entries[static_cast<std::size_t>(i)] = {key_of(x[i]) ^ flipped, static_cast<std::uint32_t>(i)};
+  if (k == n && n >= kLong) return sort_by_digits(row);
   const auto last = entries.begin() + k;
   if (k < n) std::nth_element(entries.begin(), last, entries.end());
   std::sort(entries.begin(), last);
@@ -72,15 +102,16 @@ void sort_rows(const Tensor& x, std::int64_t n, std::int64_t k, bool descending,
   if (n == 0 || k == 0) return;
   const std::int64_t rows = x.num_elements() / n;
   visit_dtype(x.dtype(), [&]<class T>(T) {
-    std::vector<Entry<decltype(key_of(T{}))>> entries(static_cast<std::size_t>(n));
+    Row<decltype(key_of(T{}))> sorted;
+    sorted.entries.resize(static_cast<std::size_t>(n));
     for (std::int64_t r = 0; r < rows; ++r) {
       const T* const row = read<T>(x) + r * n;
-      sort_row(row, n, k, descending, entries);
+      sort_row(row, n, k, descending, sorted);
       T* const value = values.defined() ? write<T>(values) + r * k : nullptr;
       std::int32_t* const place =
           indices.defined() ? write<std::int32_t>(indices) + r * k : nullptr;
       for (std::int64_t i = 0; i < k; ++i) {
-        const std::uint32_t index = entries[static_cast<std::size_t>(i)].index();
+        const std::uint32_t index = sorted.entries[static_cast<std::size_t>(i)].index();
         if (value) value[i] = row[index];
         if (place) place[i] = static_cast<std::int32_t>(index);
       }

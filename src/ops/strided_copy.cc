@@ -22,6 +22,8 @@ void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
     std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
   } else if (from_stride == 0) {
     std::fill_n(to, n, *from);
+  } else if (from_stride == -1) {  // known to the compiler, which then moves vectors
+    for (std::int64_t i = 0; i < n; ++i) to[i] = from[-i];
   } else {
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * from_stride];
   }

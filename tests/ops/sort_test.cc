@@ -94,6 +94,22 @@ TEST(Sort, NumbersOfAnySizeAndSign) {
               holds<std::int32_t>({INT32_MAX, 5, -1, INT32_MIN}));
 }
 
+TEST(Sort, LongRows) {
+  const Tensor noise = Noise(8).tensor<double>({3001}, 1e6);
+  for (const Tensor& x : {noise, floor(noise / 1e5)})
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::i32})
+      for (const SortDirection direction : {kAscending, kDescending}) {
+        const Tensor own = stack({cast(x, dtype), cast(-x, dtype)});
+        const Tensor wide = cast(own, DType::f64);
+        const auto places = ordered_along(wide, 1, direction);
+        EXPECT_THAT(argsort(own, {.direction = direction}), holds<int>(places)) << name_of(dtype);
+        const Tensor expected =
+            take_along_axis(wide, Tensor(own.shape(), std::span<const int>(places)));
+        EXPECT_THAT(cast(sort(own, {.direction = direction}), DType::f64),
+                    holds<double>(expected.to_vector<double>()));
+      }
+}
+
 TEST(TopK, LargestFirstAndOfEqualOnesTheFirst) {
   const auto [values, indices] = top_k(vec<float>({1, 4, 2, 4, 3, 4}), 4);
   EXPECT_THAT(values, holds<float>({4, 4, 4, 3}));
