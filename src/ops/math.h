@@ -308,11 +308,13 @@ LOCKSTEP_MATH float pow(float x, float y) {
   const bool whole = round(y) == y;
   const bool odd = whole & (round(0.5f * y) != 0.5f * y);
   const bool negative = (bits_of(x) >> 31) != 0;
-  const float powered = negative & odd ? -magnitude : magnitude;
+  const bool flips = negative & odd;
+  const float powered = flips ? -magnitude : magnitude;
   const bool undefined =
       (x != x) | (y != y) | (negative & (size != 0.0f) & (size < kInfinity) & !whole);
-  const float result = size == 1.0f ? (negative & odd ? -1.0f : 1.0f) : powered;
-  return (y == 0.0f) | (x == 1.0f) ? 1.0f : undefined ? kNaN : result;
+  const float result = size == 1.0f ? (flips ? -1.0f : 1.0f) : powered;
+  const bool one = (y == 0.0f) | (x == 1.0f);
+  return one ? 1.0f : undefined ? kNaN : result;
 }
 LOCKSTEP_MATH double pow(double x, double y) { return __builtin_pow(x, y); }
 

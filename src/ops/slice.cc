@@ -30,12 +30,13 @@ struct AxisPlaces {
     stride = std::clamp(range.stride, -longest, longest);
     const bool forward = stride > 0;
     const std::int64_t least = forward ? 0 : -1, most = forward ? size : size - 1;
-    const auto place = [&](const std::optional<std::int64_t>& given, std::int64_t open) {
-      if (!given) return open;
-      return std::clamp(*given < 0 ? *given + size : *given, least, most);
+    const auto place = [&](std::int64_t given) {
+      return std::clamp(given < 0 ? given + size : given, least, most);
     };
-    const std::int64_t first = place(range.begin, forward ? least : most);
-    const std::int64_t end = place(range.end, forward ? most : least);
+    const std::int64_t first = range.begin.has_value() ? place(*range.begin)
+                               : forward               ? least
+                                                       : most;
+    const std::int64_t end = range.end.has_value() ? place(*range.end) : forward ? most : least;
     const std::int64_t distance = forward ? end - first : first - end;
     if (distance <= 0) return;
     begin = first;
@@ -47,10 +48,11 @@ Places places_of(const char* op, const Shape& shape, const std::vector<SliceRang
                  SourceLocation at) {
   require(static_cast<int>(ranges.size()) <= shape.rank(), at, op, "expected at most ",
           shape.rank(), " ranges for shape ", shape, ", got ", ranges.size());
+  const SliceRange whole;
   Places places{.shape = shape};
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    const SliceRange range = i < ranges.size() ? ranges[i] : SliceRange{};
+    const SliceRange& range = i < ranges.size() ? ranges[i] : whole;
     require(range.stride != 0, at, op, "the stride of axis ", axis, " of shape ", shape,
             " is 0; expected another number");
     const AxisPlaces along(range, shape[axis]);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -29,8 +30,17 @@ std::vector<Outcome> run_workers(int workers, int locals,
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker)
     threads.emplace_back([&, worker] {
-      GrpcGroup between({.rank = worker, .addresses = addresses, .collective_timeout = 20s});
-      HierarchicalGroup group(locals, &between.communicator(), {.collective_timeout = 20s});
+      std::optional<GrpcGroup> between;
+      try {
+        between.emplace(
+            GrpcOptions{.rank = worker, .addresses = addresses, .collective_timeout = 20s});
+      } catch (...) {  // the other was there first, and has failed already
+        for (int local = 0; local < locals; ++local)
+          outcomes[static_cast<std::size_t>(worker * locals + local)].error =
+              std::current_exception();
+        return;
+      }
+      HierarchicalGroup group(locals, &between->communicator(), {.collective_timeout = 20s});
       std::vector<std::thread> replicas;
       for (int local = 0; local < locals; ++local)
         replicas.emplace_back([&, local] {
