@@ -69,7 +69,7 @@ suite() {
 }
 
 tidy() {
-  run-clang-tidy-16 -quiet -p build/clang -j "$(nproc)" "$PWD/src/.*" 2>/dev/null >build/tidy.log ||
+  run-clang-tidy-16 -quiet -p build/clang -j "$(nproc)" "$PWD/src/.*\\.cc\$" 2>/dev/null >build/tidy.log ||
     { grep -A3 -E '(warning|error):' build/tidy.log; return 1; }
 }
 

@@ -100,7 +100,7 @@ void HierarchicalBoard::go_between(Joint& joint, int rank, const EnterBetween& e
   }
 }
 
-void HierarchicalBoard::fail(Joint& joint, int rank, std::exception_ptr reason) noexcept {
+void HierarchicalBoard::fail(Joint& joint, int rank, const std::exception_ptr& reason) noexcept {
   joint.failure = reason;
   joint.stage.store(Stage::failed, std::memory_order_release);
   abort(rank, reason);

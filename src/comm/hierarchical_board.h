@@ -87,7 +87,7 @@ class HierarchicalBoard {
   Joint& find(int rank, const CollectiveCall& call);
   void recycle(Joint& joint) noexcept;
   // With the joint's mutex held.
-  void fail(Joint& joint, int rank, std::exception_ptr reason) noexcept;
+  void fail(Joint& joint, int rank, const std::exception_ptr& reason) noexcept;
   void finish_between(Joint& joint, int rank, std::optional<Deadline> deadline) noexcept;
   void share_out(const Joint& joint) const;
 

@@ -85,7 +85,7 @@ class StreamGroup::Rank final : public Communicator {
   std::int64_t issued_ = 0;  // barriers of this epoch
 };
 
-StreamGroup::StreamGroup(std::vector<Communicator*> hosts,
+StreamGroup::StreamGroup(const std::vector<Communicator*>& hosts,
                          std::unique_ptr<StreamCollectives> collectives)
     : collectives_(std::move(collectives)) {
   for (Communicator* const host : hosts)

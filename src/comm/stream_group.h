@@ -43,7 +43,8 @@ class StreamGroup {
  public:
   // `hosts`, a communicator of each rank, outlive the group, which shares their epochs: begin_epoch(),
   // returned() and deadlines are theirs.
-  StreamGroup(std::vector<Communicator*> hosts, std::unique_ptr<StreamCollectives> collectives);
+  StreamGroup(const std::vector<Communicator*>& hosts,
+              std::unique_ptr<StreamCollectives> collectives);
   ~StreamGroup();
   Communicator& rank(int rank);
   void begin_epoch();

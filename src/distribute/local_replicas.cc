@@ -50,7 +50,8 @@ LocalReplicas::LocalReplicas(Options options)
 
 LocalReplicas::~LocalReplicas() {
   // Its threads are the parent's; ending it would wait for them.
-  if (link_is_the_parents()) new WorkerLink(options_.link);
+  if (link_is_the_parents())
+    new WorkerLink(options_.link);  // NOLINT(bugprone-unhandled-exception-at-new)
 }
 
 std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
@@ -61,8 +62,9 @@ std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
                         SourceLocation{});
   if (num_local() == 1) return nullptr;
   std::vector<Communicator*> hosts;
+  hosts.reserve(options_.devices.size());
   for (int i = 0; i < num_local(); ++i) hosts.push_back(&group_.local_rank(i));
-  return std::make_unique<StreamGroup>(std::move(hosts), make_stream_collectives(options_.devices));
+  return std::make_unique<StreamGroup>(hosts, make_stream_collectives(options_.devices));
 }
 
 void LocalReplicas::run(const std::function<void(int)>& replica_fn,

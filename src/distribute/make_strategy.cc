@@ -39,6 +39,7 @@ std::vector<std::string> devices_in(std::string_view text, std::string_view kind
   if (text.find_first_not_of("+-0123456789") != std::string_view::npos) return split(text, ',');
   const int count = count_in(text, kind, at);
   std::vector<std::string> devices;
+  devices.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) devices.push_back("CPU:" + std::to_string(i));
   return devices;
 }

@@ -142,10 +142,9 @@ Tensor Replica::gathered(const Tensor& value, SourceLocation at) {
   const Shape shape = value.shape().with_dim(0, total);
   const std::int64_t row_elements = value.shape().without_axis(0).num_elements();
   for (std::int64_t& count : counts) count *= row_elements;
-  const Tensor result(
-      Buffer::allocate(value.device(),
-                       static_cast<std::size_t>(shape.num_elements()) * size_of(value.dtype())),
-      value.dtype(), shape);
+  Tensor result(Buffer::allocate(value.device(), static_cast<std::size_t>(shape.num_elements()) *
+                                                     size_of(value.dtype())),
+                value.dtype(), shape);
   wait(links_.host.all_gather(next_key("all_gather", at), input_of(value), output_of(result),
                               counts));
   return result;

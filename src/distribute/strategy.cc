@@ -190,6 +190,7 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
             name_of(part.dtype()), part.shape(), " of replica ", replica);
   }
   std::vector<Tensor> here;
+  here.reserve(parts.size());
   for (const Tensor& part : parts) here.push_back(part.to_host());
   return gather_from_workers(implementation_->workers(), concat_rows(here), at);
 }

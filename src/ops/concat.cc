@@ -65,7 +65,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
     recorded = recorded || recording({&part});
   }
   const Shape whole = parts[0].shape().with_dim(along, total, at, "concat");
-  const Tensor y =
+  Tensor y =
       traced::on(device) ? traced::concat(parts, along) : joined(parts, along, device, whole);
   if (recorded && is_floating(y.dtype()))
     current_recorder()->record(

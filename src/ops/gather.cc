@@ -90,8 +90,8 @@ Tensor gathered(const char* op, const Tensor& x, const Tensor& indices, int axis
   const Shape front(x.shape().dims().first(static_cast<std::size_t>(along)));
   const Shape shape =
       joined(op, joined(op, front, indices.shape(), 0, at), x.shape(), along + 1, at);
-  const Tensor y = traced::on(device) ? traced::gather(x, indices, along, shape)
-                                      : gathered_rows(op, x, indices, along, device, shape, at);
+  Tensor y = traced::on(device) ? traced::gather(x, indices, along, shape)
+                                : gathered_rows(op, x, indices, along, device, shape, at);
   if (is_floating(x.dtype()))
     record(op, {&x, &indices}, y,
            [indices, own = x.shape(), along](const Tensor& dy, GradientSink& sink) {

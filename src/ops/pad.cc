@@ -103,8 +103,8 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& before,
     }
     return y;
   }
-  const Tensor y = traced::on(device) ? traced::pad(x, before, after, options.value)
-                                      : with_constant(x, before, shape, options.value, device, at);
+  Tensor y = traced::on(device) ? traced::pad(x, before, after, options.value)
+                                : with_constant(x, before, shape, options.value, device, at);
   if (is_floating(x.dtype()))
     record(kOp, {&x}, y, [before, own](const Tensor& dy, GradientSink& sink) {
       const Extents extents(own.dims().begin(), own.dims().end());

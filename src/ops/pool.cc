@@ -209,9 +209,9 @@ Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps);
 
 // x at the taps.
 Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
-  const Tensor y = traced::any({&x, &taps})
-                       ? traced::pool_gather(p.pool, p.seen_x(x), taps).with_shape(p.y_shape)
-                       : gather_cpu(p, x, taps);
+  Tensor y = traced::any({&x, &taps})
+                 ? traced::pool_gather(p.pool, p.seen_x(x), taps).with_shape(p.y_shape)
+                 : gather_cpu(p, x, taps);
   record("max_pool_gather", {&x}, y, [p, taps](const Tensor& dy, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return scatter(p, dy, taps); });
   });
@@ -220,9 +220,9 @@ Tensor gather(const Pooling& p, const Tensor& x, const Tensor& taps) {
 
 // dy at the taps, zero elsewhere.
 Tensor scatter(const Pooling& p, const Tensor& dy, const Tensor& taps) {
-  const Tensor dx = traced::any({&dy, &taps})
-                        ? traced::pool_scatter(p.pool, p.seen_y(dy), taps).with_shape(p.x_shape)
-                        : scatter_cpu(p, dy, taps);
+  Tensor dx = traced::any({&dy, &taps})
+                  ? traced::pool_scatter(p.pool, p.seen_y(dy), taps).with_shape(p.x_shape)
+                  : scatter_cpu(p, dy, taps);
   record("max_pool_gradient", {&dy}, dx, [p, taps](const Tensor& d, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return gather(p, d, taps); });
   });
@@ -269,9 +269,8 @@ Tensor mean_gradient_cpu(const Pooling& p, const Tensor& dy) {
 Tensor mean_gradient(const Pooling& p, const Tensor& dy);
 
 Tensor mean(const Pooling& p, const Tensor& x) {
-  const Tensor y = traced::on(x.device())
-                       ? traced::mean_pool(p.pool, p.seen_x(x)).with_shape(p.y_shape)
-                       : mean_cpu(p, x);
+  Tensor y = traced::on(x.device()) ? traced::mean_pool(p.pool, p.seen_x(x)).with_shape(p.y_shape)
+                                    : mean_cpu(p, x);
   record(p.op, {&x}, y, [p](const Tensor& dy, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return mean_gradient(p, dy); });
   });
@@ -279,9 +278,9 @@ Tensor mean(const Pooling& p, const Tensor& x) {
 }
 
 Tensor mean_gradient(const Pooling& p, const Tensor& dy) {
-  const Tensor dx = traced::on(dy.device())
-                        ? traced::mean_pool_gradient(p.pool, p.seen_y(dy)).with_shape(p.x_shape)
-                        : mean_gradient_cpu(p, dy);
+  Tensor dx = traced::on(dy.device())
+                  ? traced::mean_pool_gradient(p.pool, p.seen_y(dy)).with_shape(p.x_shape)
+                  : mean_gradient_cpu(p, dy);
   record("avg_pool_gradient", {&dy}, dx, [p](const Tensor& d, GradientSink& sink) {
     if (sink.wants(0)) sink.put(0, [&] { return mean(p, d); });
   });

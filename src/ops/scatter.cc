@@ -142,7 +142,7 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
   const Shape front(updates.shape().dims().first(static_cast<std::size_t>(along)));
   const Shape shape = joined(kOp, front.with_axis(along, rows, at, kOp), updates.shape(),
                              along + indices.rank(), at);
-  const Tensor y = scattered(kOp, Tensor(), indices, updates, along, shape, Negative::refused, at);
+  Tensor y = scattered(kOp, Tensor(), indices, updates, along, shape, Negative::refused, at);
   if (is_floating(updates.dtype()))
     record(kOp, {&indices, &updates}, y, [indices, along](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(1)) sink.put(1, [&] { return gather(dy, indices, along); });
@@ -154,7 +154,7 @@ Tensor scatter_nd(const Tensor& indices, const Tensor& updates, const Shape& sha
                   SourceLocation at) {
   constexpr const char* kOp = "scatter_nd";
   const Blocks blocks(kOp, indices, updates, shape, at);
-  const Tensor y =
+  Tensor y =
       scattered(kOp, Tensor(), blocks.numbers, updates, 0, blocks.rows, Negative::refused, at)
           .with_shape(shape);
   if (is_floating(updates.dtype()))
@@ -172,9 +172,9 @@ Tensor tensor_scatter_add(const Tensor& x, const Tensor& indices, const Tensor& 
   require_addable(kOp, "updates", updates, at);
   require_same_dtype(kOp, x, updates, at);
   const Blocks blocks(kOp, indices, updates, x.shape(), at);
-  const Tensor y = scattered(kOp, x.with_shape(blocks.rows), blocks.numbers, updates, 0,
-                             blocks.rows, Negative::refused, at)
-                       .with_shape(x.shape());
+  Tensor y = scattered(kOp, x.with_shape(blocks.rows), blocks.numbers, updates, 0, blocks.rows,
+                       Negative::refused, at)
+                 .with_shape(x.shape());
   if (is_floating(x.dtype()))
     record(kOp, {&x, &indices, &updates}, y, [indices](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(2)) sink.put(2, [&] { return gather_nd(dy, indices); });
@@ -207,7 +207,7 @@ Tensor unsorted_segment_sum(const Tensor& x, const Tensor& segment_ids, std::int
           ", got ", x.shape());
   const Shape shape =
       joined(kOp, Shape({num_segments}, at, kOp), x.shape(), segment_ids.rank(), at);
-  const Tensor y = scattered(kOp, Tensor(), segment_ids, x, 0, shape, Negative::passed_over, at);
+  Tensor y = scattered(kOp, Tensor(), segment_ids, x, 0, shape, Negative::passed_over, at);
   if (is_floating(x.dtype()))
     record(kOp, {&x, &segment_ids}, y,
            [segment_ids, own = x.shape()](const Tensor& dy, GradientSink& sink) {
@@ -239,7 +239,7 @@ Tensor segment_sum(const Tensor& x, const Tensor& segment_ids, SourceLocation at
     }
   });
   const Shape shape = joined(kOp, Shape({segments}, at, kOp), x.shape(), 1, at);
-  const Tensor y = scattered(kOp, Tensor(), segment_ids, x, 0, shape, Negative::refused, at);
+  Tensor y = scattered(kOp, Tensor(), segment_ids, x, 0, shape, Negative::refused, at);
   if (is_floating(x.dtype()))
     record(kOp, {&x, &segment_ids}, y, [segment_ids](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return gather(dy, segment_ids); });

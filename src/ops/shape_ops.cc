@@ -165,8 +165,8 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
     dims[axis] = shape[from[axis]];
   }
   const Shape result(Dims(dims, static_cast<std::size_t>(rank)));
-  const Tensor y = traced::on(device) ? traced::transpose(x, {from, static_cast<std::size_t>(rank)})
-                                      : transposed(x, from, device, result);
+  Tensor y = traced::on(device) ? traced::transpose(x, {from, static_cast<std::size_t>(rank)})
+                                : transposed(x, from, device, result);
   if (is_floating(x.dtype()))
     record("transpose", {&x}, y, [inverse](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return transpose(dy, inverse); });
@@ -183,8 +183,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape, SourceLocation at) {
   for (int axis = 0; axis < own.rank() && fits; ++axis)
     fits = own[axis] == 1 || own[axis] == shape[axis + added];
   require(fits, at, "broadcast_to", "shape ", own, " does not broadcast to ", shape);
-  const Tensor y =
-      traced::on(device) ? traced::broadcast_to(x, shape) : broadcasted(x, device, shape);
+  Tensor y = traced::on(device) ? traced::broadcast_to(x, shape) : broadcasted(x, device, shape);
   if (is_floating(x.dtype()))
     record("broadcast_to", {&x}, y, [own](const Tensor& dy, GradientSink& sink) {
       if (sink.wants(0)) sink.put(0, [&] { return sum_to_shape(dy, own); });

@@ -67,7 +67,7 @@ WindowExtents each_axis(const WindowSteps& steps, const Padding& padding, F&& f)
              dilations = values_of(steps.dilations);
   const auto around = values_of(padding);
   for (int axis = 0; axis < steps.axes; ++axis) {
-    const auto i = static_cast<std::size_t>(3 - steps.axes + axis);
+    const auto i = static_cast<std::size_t>(3 - steps.axes) + static_cast<std::size_t>(axis);
     *all[i] = {.window = window[i],
                .stride = strides[i],
                .dilation = dilations[i],
@@ -148,7 +148,8 @@ WindowExtents image_extents(const char* op, const Shape& shape, const WindowStep
   const WindowExtents extents = each_axis(steps, padding, [&](WindowExtent& extent, int axis) {
     const std::int64_t out = shape[axis + 1];
     extent.in = unslid(extent, padding.kind(), out);
-    const std::int64_t asked = sizes[static_cast<std::size_t>(3 - steps.axes + axis)];
+    const std::int64_t asked =
+        sizes[static_cast<std::size_t>(3 - steps.axes) + static_cast<std::size_t>(axis)];
     if (asked != 0) extent.in = asked;
     if (extent.in > 0) slide(extent, padding.kind());
     fits = fits && extent.in > 0 && extent.out == out;

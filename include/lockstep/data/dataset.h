@@ -56,8 +56,8 @@ class Dataset {
 
   // `prototype` shows how leaves make a T; only where T holds vectors, maps or optionals does its
   // value matter.
-  explicit Dataset(AnyDataset erased, T prototype = {})
-      : erased_(std::move(erased)), prototype_(std::move(prototype)) {}
+  explicit Dataset(const AnyDataset& erased, T prototype = {})
+      : erased_(erased), prototype_(std::move(prototype)) {}
 
   // Each element x as f(x), another nest, in the same order. f must be a pure function: it is
   // called only for elements that are delivered, in whatever thread wants them, by several at once.

@@ -107,8 +107,8 @@ class DistributedDataset {
  public:
   using value_type = PerReplica<T>;
 
-  DistributedDataset(detail::AnyDistributedDataset erased, T prototype)
-      : erased_(std::move(erased)), prototype_(std::move(prototype)) {}
+  DistributedDataset(const detail::AnyDistributedDataset& erased, T prototype)
+      : erased_(erased), prototype_(std::move(prototype)) {}
 
   DistributedIterator<T> iterator() const { return {erased_.iterator(), prototype_}; }
 

@@ -81,6 +81,7 @@ void Links::open_missing() {
 
 std::vector<std::uint64_t> Links::incarnations() const {
   std::vector<std::uint64_t> list;
+  list.reserve(peers_.size());
   for (const Peer& peer : peers_) list.push_back(peer.incarnation_to);
   list[static_cast<std::size_t>(options_.rank)] = incarnation_;
   return list;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::chrono::seconds kConnectTimeout{60};
 constexpr std::chrono::milliseconds kWatchEvery{100};
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): f names a member
 #define LOCKSTEP_NCCL(f) decltype(&::f) f = library.function<decltype(&::f)>(#f)
 struct Nccl {
   cuda::Library library{"NCCL", {"libnccl.so.2", "libnccl.so"}};

@@ -115,6 +115,7 @@ Devices::~Devices() {
 
 std::vector<std::string> Devices::names() const {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(state_->runtime.devices()));
   for (int i = 0; i < state_->runtime.devices(); ++i)
     names.push_back(Device{DeviceKind::fake, i}.to_string());
   return names;

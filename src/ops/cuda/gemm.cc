@@ -14,6 +14,7 @@
 namespace lockstep::cuda {
 namespace {
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): f names a member
 #define LOCKSTEP_CUBLASLT(f) decltype(&::f) f = library.function<decltype(&::f)>(#f)
 
 struct CublasLt {
