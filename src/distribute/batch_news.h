@@ -13,8 +13,9 @@
 
 namespace lockstep {
 
-// What a worker tells the others of its next batch: its rows and those of the global batch it is dealt
-// from, that its data has ended, or why it has failed; in the first step also what a batch looks like, for workers that have none.
+// What a worker tells the others of its next batch: its rows and those of the global batch that they
+// are dealt from, that its data has ended, or why it has failed; in the first step also what a batch
+// looks like, for workers that have none.
 class BatchNews {
  public:
   static std::vector<std::byte> of(const std::optional<data::Leaves>& batch, bool first_step);
