@@ -14,6 +14,20 @@
 #include "ops/half_kernels.h"
 #include "ops/onednn.h"
 
+// ThreadSanitizer does not see how libgomp lets threads start and join, and is told: what stands
+// before a release happens before what follows an acquire of the same address.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#else
+#define __tsan_release(address) static_cast<void>(address)
+#define __tsan_acquire(address) static_cast<void>(address)
+#endif
+
 namespace lockstep::cpu {
 namespace {
 
@@ -88,15 +102,19 @@ void compute_bands(const Gemm& gemm, const GemmKernel<T>& kernel, Device device,
       (kernel.scratch_bytes(band_rows, gemm.n, std::max<std::int64_t>(gemm.k, 1)) + 63) / 64 * 64;
   const Buffer scratch = Buffer::allocate(device, piece * static_cast<std::size_t>(threads));
   const std::int64_t bands = gemm.batch * cuts;
+  __tsan_release(scratch.data());
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
   for (int thread = 0; thread < threads; ++thread) {
+    __tsan_acquire(scratch.data());
     void* own = static_cast<char*>(scratch.data()) + piece * static_cast<std::size_t>(thread);
     for (std::int64_t i = thread; i < bands; i += threads) {
       const std::int64_t first = i % cuts * band_rows;
       const Band band{i / cuts, first, std::min(band_rows, gemm.m - first)};
       if (band.rows > 0) compute_band(gemm, kernel, x, band, own);
     }
+    __tsan_release(scratch.data());
   }
+  __tsan_acquire(scratch.data());
 }
 
 // Elements from the first to the last of an operand, [rows, cols] before transposition.

@@ -29,14 +29,14 @@ std::vector<double> by_definition(const Tensor& x, const CumsumOptions& options)
   std::int64_t inner = 1;
   for (int i = axis + 1; i < x.rank(); ++i) inner *= x.dim(i);
   const std::int64_t n = x.dim(axis);
+  const double* const from = x.data<double>().data();
   std::vector<double> y(static_cast<std::size_t>(x.num_elements()), 0.0);
   for (std::int64_t i = 0; i < x.num_elements(); ++i) {
     const std::int64_t place = i / inner % n;
     for (std::int64_t k = 0; k < n; ++k) {
       const bool before = options.reverse ? k > place : k < place;
       if (before || (k == place && !options.exclusive))
-        y[static_cast<std::size_t>(i)] +=
-            x.data<double>()[static_cast<std::size_t>(i + (k - place) * inner)];
+        y[static_cast<std::size_t>(i)] += from[i + (k - place) * inner];
     }
   }
   return y;
