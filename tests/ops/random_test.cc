@@ -207,7 +207,8 @@ TEST(UniformInt, IsUniformInItsRange) {
 
 // Philox's first words at state 0 are 6627e8d5 e169c58d bc57ac4c 9b00dbd8, the lower half first.
 TEST(UniformInt, ScalesTheWords) {
-  const double first = 0xe169c58d6627e8d5 * 0x1p-64, second = 0x9b00dbd8bc57ac4c * 0x1p-64;
+  const auto fraction = [](std::uint64_t word) { return static_cast<double>(word) * 0x1p-64; };
+  const double first = fraction(0xe169c58d6627e8d5), second = fraction(0x9b00dbd8bc57ac4c);
   const auto values = with_state({}, [] { return uniform_int({2}, -10, 1000000); });
   EXPECT_THAT(values, holds<std::int64_t>({-10 + static_cast<std::int64_t>(first * 1000010),
                                            -10 + static_cast<std::int64_t>(second * 1000010)}));
