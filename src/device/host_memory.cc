@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 
 #include "device/pool.h"
@@ -72,7 +71,6 @@ class HostMemory final : public MemorySource {
 #if defined(__SANITIZE_ADDRESS__)
     return std::aligned_alloc(kAlignment, bytes);  // the sanitizer knows where each block ends
 #else
-    const std::lock_guard lock(mutex_);
     if (!slab_ || !slab_->has_room(bytes)) slab_ = Slab::create();
     return slab_ ? slab_->cut(bytes) : nullptr;
 #endif
@@ -81,7 +79,6 @@ class HostMemory final : public MemorySource {
     ASAN_UNPOISON_MEMORY_REGION(data, bytes);
 #if !defined(__SANITIZE_ADDRESS__)
     if (bytes < kHugePage) {
-      const std::lock_guard lock(mutex_);
       Slab* const slab = Slab::of(data);
       if (!slab->put_back()) return;
       if (slab == slab_) slab_ = nullptr;
@@ -99,15 +96,11 @@ class HostMemory final : public MemorySource {
   }
 
  private:
-  std::mutex mutex_;  // pools of several CPUs share the source
   Slab* slab_ = nullptr;
 };
 
 }  // namespace
 
-MemorySource& host_memory() {
-  static auto* const memory = new HostMemory;
-  return *memory;
-}
+std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
 
 }  // namespace lockstep

@@ -111,7 +111,7 @@ MemoryPool& pool_of(Device device) {
   if (MemoryPool* pool = slot.load(std::memory_order_acquire)) return *pool;
   const std::lock_guard lock(*creation);
   if (!slot.load(std::memory_order_relaxed))
-    slot.store(new MemoryPool(device, host_memory()), std::memory_order_release);
+    slot.store(new MemoryPool(device, *host_memory().release()), std::memory_order_release);
   return *slot.load(std::memory_order_relaxed);
 }
 

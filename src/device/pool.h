@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -35,8 +36,9 @@ class MemorySource {
   virtual void returned(void* data, std::size_t bytes) noexcept = 0;
 };
 
-// The system's memory, for all CPUs.
-MemorySource& host_memory();
+// The system's memory, for the pool of one CPU: what its blocks are next to does not hang on what
+// others allocate in the meantime.
+std::unique_ptr<MemorySource> host_memory();
 
 // Caching allocator of one device: blocks come back to free lists by size class and are handed out
 // again, so a loop's second step asks nothing of the system. Thread-safe. Pools are never
