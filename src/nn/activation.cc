@@ -15,6 +15,14 @@ std::string Activation::name() const {
       return "sigmoid";
     case lockstep::Activation::gelu:
       return "gelu";
+    case lockstep::Activation::gelu_tanh:
+      return "gelu_tanh";
+    case lockstep::Activation::silu:
+      return "silu";
+    case lockstep::Activation::elu:
+      return "elu";
+    case lockstep::Activation::softplus:
+      return "softplus";
   }
   return "activation";
 }

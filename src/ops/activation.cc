@@ -14,6 +14,14 @@ Tensor activate(const Tensor& x, Activation activation, SourceLocation at) {
       return sigmoid(x, at);
     case Activation::gelu:
       return gelu(x, at);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x, at);
+    case Activation::silu:
+      return silu(x, at);
+    case Activation::elu:
+      return elu(x, at);
+    case Activation::softplus:
+      return softplus(x, at);
     case Activation::none:
       break;
   }

@@ -61,7 +61,8 @@ TEST(Dense, SharesItsVariablesWithCopies) {
 }
 
 TEST(Dense, HasTheGradientsOfCentralDifferences) {
-  for (const Activation activation : {linear, relu, tanh, sigmoid, gelu}) {
+  for (const Activation activation :
+       {linear, relu, tanh, sigmoid, gelu, gelu_tanh, silu, elu, softplus}) {
     const Dense layer(
         3, 4,
         {.activation = activation,

@@ -228,14 +228,23 @@ double apply(Activation activation, double z) {
       return 1 / (1 + std::exp(-z));
     case Activation::gelu:
       return 0.5 * z * std::erfc(-z / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return 0.5 * z * (1 + std::tanh(std::sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
+    case Activation::silu:
+      return z / (1 + std::exp(-z));
+    case Activation::elu:
+      return z > 0 ? z : std::expm1(z);
+    case Activation::softplus:
+      return std::log1p(std::exp(z));
     case Activation::none:
       break;
   }
   return z;
 }
 
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::tanh,
-                                       Activation::sigmoid, Activation::gelu};
+constexpr Activation kActivations[] = {Activation::none,    Activation::relu, Activation::tanh,
+                                       Activation::sigmoid, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::silu,    Activation::elu,  Activation::softplus};
 
 TEST(Dense, EqualsTheDefinition) {
   for (const Shape& shape : {Shape{7, 5}, Shape{2, 3, 5}, Shape{5}, Shape{1, 5}})

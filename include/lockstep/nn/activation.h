@@ -32,5 +32,9 @@ inline constexpr Activation relu{lockstep::Activation::relu};
 inline constexpr Activation tanh{lockstep::Activation::tanh};
 inline constexpr Activation sigmoid{lockstep::Activation::sigmoid};
 inline constexpr Activation gelu{lockstep::Activation::gelu};
+inline constexpr Activation gelu_tanh{lockstep::Activation::gelu_tanh};
+inline constexpr Activation silu{lockstep::Activation::silu};
+inline constexpr Activation elu{lockstep::Activation::elu};
+inline constexpr Activation softplus{lockstep::Activation::softplus};
 
 }  // namespace lockstep::nn

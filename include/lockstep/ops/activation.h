@@ -7,7 +7,7 @@ namespace lockstep {
 
 // What dense() and conv2d() apply to their result. relu is part of their kernels, the others are
 // the ops of that name (elementwise.h).
-enum class Activation { none, relu, tanh, sigmoid, gelu };
+enum class Activation { none, relu, tanh, sigmoid, gelu, gelu_tanh, silu, elu, softplus };
 
 // `x` with the activation applied.
 LOCKSTEP_EXPORT Tensor activate(const Tensor& x, Activation activation,
