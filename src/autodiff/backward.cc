@@ -6,9 +6,9 @@
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/scatter.h>
 #include <lockstep/ops/shape_ops.h>
-#include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep {
@@ -41,43 +41,33 @@ IndexedSlices joined(std::vector<IndexedSlices> parts) {
 
 // One backward pass. Invariant: a value's gradient is final when `pending`, the number of
 // contributions still to come from later records, reaches zero.
-class Backward final : public GradientSink {
+class Backward final : public BackwardSink {
  public:
-  Backward(TapeRecords& tape, std::span<const Tensor> sources, const GradientOptions& options)
+  Backward(TapeRecords& tape, const BackwardEnds& ends, const GradientOptions& options)
       : tape_(tape),
-        sources_(sources),
+        ends_(ends),
         options_(options),
         values_(tape.values.size()),
-        result_(sources.size()) {
-    aliases_.assign(sources.size(), kNoSource);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const std::int32_t value = tape.values.find(sources[i].key());
+        result_(ends.sources.size()) {
+    aliases_.assign(ends.sources.size(), kNoSource);
+    for (std::size_t i = 0; i < ends.sources.size(); ++i) {
+      const std::int32_t value = tape.values.find(ends.sources[i].key());
       if (value == KeyIndex::kAbsent) continue;
       Value& known = at(value);
       aliases_[i] = std::exchange(known.source, i);  // the same value may be asked for twice
       known.depends = true;
+      if (ends.pass) known.sum = ends.pass->so_far(ends.inputs[i]);
     }
   }
 
-  std::vector<Tensor> run(const Tensor& target, bool release, SourceLocation location) {
-    const std::int32_t value = tape_.values.find(target.key());
-    if (value != KeyIndex::kAbsent) {
-      mark_needed(value);
-      at(value).gradient =
-          options_.target_gradient.defined() ? options_.target_gradient : ones_like(target);
-      require(at(value).gradient.shape() == target.shape() &&
-                  at(value).gradient.dtype() == target.dtype(),
-              location, "GradientTape::gradient", "target_gradient must be ",
-              name_of(target.dtype()), target.shape().to_string(), ", got ",
-              at(value).gradient.to_string());
-    }
+  std::vector<Tensor> run(bool release) {
+    const std::vector<std::int32_t> targets = start();
+    mark_needed(targets);
     announce_unreachable();
-    if (value != KeyIndex::kAbsent) {
-      finish_if_final(value);
-      for (std::size_t i = tape_.records.size(); i-- > 0;) {
-        if (needed_.size() > i && needed_[i]) run_rule(tape_.records[i]);
-        if (release) tape_.records[i].rule = nullptr;
-      }
+    for (const std::int32_t value : targets) finish_if_final(value);
+    for (std::size_t i = tape_.records.size(); i-- > 0;) {
+      if (needed_[i]) run_rule(tape_.records[i]);
+      if (release) tape_.records[i].rule = nullptr;
     }
     return std::move(result_);
   }
@@ -99,13 +89,33 @@ class Backward final : public GradientSink {
   void put_slices(int input, const std::function<IndexedSlices()>& compute) override {
     if (!wants(input)) return;
     const std::int32_t id = current_->inputs[static_cast<std::size_t>(input)];
-    Value& value = at(id);
-    if (!options_.on_slices || value.source == kNoSource || value.computed)
-      return GradientSink::put_slices(input, compute);
+    if (!takes_slices(input)) return GradientSink::put_slices(input, compute);
     settle(input);
-    --value.pending;
-    value.slices.push_back(compute());
+    --at(id).pending;
+    at(id).sum.slices.push_back(compute());
     finish_if_final(id);
+  }
+
+  GradientSum so_far(int input) const override { return value_of(input).sum; }
+
+  void put_sum(int input, GradientSum sum) override {
+    const std::int32_t id = current_->inputs[static_cast<std::size_t>(input)];
+    settle(input);
+    --at(id).pending;
+    at(id).sum = std::move(sum);
+    finish_if_final(id);
+  }
+
+  bool takes_slices(int input) const override {
+    const Value& value = value_of(input);
+    if (value.source == kNoSource || value.computed) return false;
+    return ends_.pass ? ends_.pass->takes_slices(ends_.inputs[value.source])
+                      : static_cast<bool>(options_.on_slices);
+  }
+
+  Buffer place(int input) const override {
+    const Value& value = value_of(input);
+    return value.pending == 1 ? place_of(value) : Buffer();
   }
 
  private:
@@ -114,15 +124,32 @@ class Backward final : public GradientSink {
     bool computed = false;  // by a recorded op
     int pending = 0;
     std::size_t source = kNoSource;
-    Tensor gradient;
-    std::vector<IndexedSlices> slices;  // what is to be added to it
+    GradientSum sum;
   };
 
   Value& at(std::int32_t value) { return values_[static_cast<std::size_t>(value)]; }
 
-  // Which values depend on a source, which records lie between source and target, and how many
+  const Value& value_of(int input) const {
+    return values_[static_cast<std::size_t>(current_->inputs[static_cast<std::size_t>(input)])];
+  }
+
+  // The targets that stand in the tape, each once, with their gradients added to what there is.
+  std::vector<std::int32_t> start() {
+    std::vector<std::int32_t> targets;
+    for (std::size_t i = 0; i < ends_.targets.size(); ++i) {
+      const std::int32_t id = tape_.values.find(ends_.targets[i].key());
+      if (id == KeyIndex::kAbsent) continue;
+      Tensor gradient = std::exchange(ends_.target_gradients[i], Tensor());
+      Tensor& sum = at(id).sum.dense;
+      sum = sum.defined() ? add(sum, gradient) : std::move(gradient);
+      if (std::find(targets.begin(), targets.end(), id) == targets.end()) targets.push_back(id);
+    }
+    return targets;
+  }
+
+  // Which values depend on a source, which records lie between sources and targets, and how many
   // contributions each value will get.
-  void mark_needed(std::int32_t target) {
+  void mark_needed(const std::vector<std::int32_t>& targets) {
     needed_.assign(tape_.records.size(), false);
     for (const auto& record : tape_.records) {
       bool depends = false;
@@ -134,7 +161,7 @@ class Backward final : public GradientSink {
       }
     }
     std::vector<bool> feeds(values_.size(), false);
-    feeds[static_cast<std::size_t>(target)] = true;
+    for (const std::int32_t target : targets) feeds[static_cast<std::size_t>(target)] = true;
     for (std::size_t r = tape_.records.size(); r-- > 0;) {
       const auto& record = tape_.records[r];
       bool needed = false;
@@ -155,7 +182,7 @@ class Backward final : public GradientSink {
 
   void announce_unreachable() {
     std::vector<bool> reachable(result_.size(), false);
-    for (std::size_t v = 0; v < values_.size() && !reached_.empty(); ++v)
+    for (std::size_t v = 0; v < values_.size(); ++v)
       if (reached_[v])
         for (std::size_t s = values_[v].source; s != kNoSource; s = aliases_[s])
           reachable[s] = true;
@@ -176,7 +203,7 @@ class Backward final : public GradientSink {
     for (std::size_t i = 0; i < dy.size(); ++i) {
       Value& output = at(record.outputs[i]);
       dy[i] =
-          output.source == kNoSource ? std::exchange(output.gradient, Tensor()) : output.gradient;
+          output.source == kNoSource ? std::exchange(output.sum.dense, Tensor()) : output.sum.dense;
       any |= dy[i].defined();
     }
     current_ = &record;
@@ -200,47 +227,59 @@ class Backward final : public GradientSink {
   Tensor computed_at(Buffer place, const Value& value,
                      const std::function<Tensor()>& compute) const {
     if (!place) return compute();
-    const Tensor& source = sources_[value.source];
+    const Tensor& source = ends_.sources[value.source];
     const Placement placement(std::move(place), source.dtype(), source.num_elements());
     return compute();
   }
 
+  // Where the last contribution to the gradient of a source is best written.
+  Buffer place_of(const Value& value) const {
+    if (value.source == kNoSource || !value.sum.slices.empty()) return {};
+    if (ends_.pass) return ends_.pass->place(ends_.inputs[value.source]);
+    return options_.place ? options_.place(value.source) : Buffer();
+  }
+
   // Adds a contribution, to where the sum is wanted if it is the last one.
   void add_to(Value& value, const std::function<Tensor()>& compute) {
-    Buffer place;
-    if (value.pending == 0 && value.slices.empty() && value.source != kNoSource && options_.place)
-      place = options_.place(value.source);
-    if (!value.gradient.defined()) {
-      value.gradient = computed_at(std::move(place), value, compute);
+    Buffer place = value.pending == 0 ? place_of(value) : Buffer();
+    Tensor& dense = value.sum.dense;
+    if (!dense.defined()) {
+      dense = computed_at(std::move(place), value, compute);
       return;
     }
     const Tensor contribution = compute();
-    const Tensor sum = value.gradient;
-    value.gradient = computed_at(std::move(place), value, [&] { return add(sum, contribution); });
+    const Tensor sum = dense;
+    dense = computed_at(std::move(place), value, [&] { return add(sum, contribution); });
   }
 
   void finish_if_final(std::int32_t id) {
     Value& value = at(id);
     if (value.pending != 0 || value.source == kNoSource) return;
-    if (!value.slices.empty() && !value.gradient.defined()) {
-      const IndexedSlices all = joined(std::exchange(value.slices, {}));
+    auto& [dense, slices] = value.sum;
+    if (ends_.pass) {
+      if (dense.defined() || !slices.empty())
+        ends_.pass->put_sum(ends_.inputs[value.source], std::move(value.sum));
+      return;
+    }
+    if (!slices.empty() && !dense.defined()) {
+      const IndexedSlices all = joined(std::exchange(slices, {}));
       for (std::size_t s = value.source; s != kNoSource; s = aliases_[s])
         options_.on_slices(s, all);
       return;
     }
-    while (!value.slices.empty()) {
-      const IndexedSlices rows = std::move(value.slices.back());
-      value.slices.pop_back();
+    while (!slices.empty()) {
+      const IndexedSlices rows = std::move(slices.back());
+      slices.pop_back();
       add_to(value, [&] { return to_dense(rows); });
     }
     for (std::size_t s = value.source; s != kNoSource; s = aliases_[s]) {
-      result_[s] = value.gradient;
-      if (options_.on_ready) options_.on_ready(s, value.gradient);
+      result_[s] = dense;
+      if (options_.on_ready) options_.on_ready(s, dense);
     }
   }
 
   TapeRecords& tape_;
-  std::span<const Tensor> sources_;
+  const BackwardEnds ends_;
   const GradientOptions& options_;
   std::vector<Value> values_;
   std::vector<Tensor> result_;
@@ -251,10 +290,9 @@ class Backward final : public GradientSink {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target,
-                                 std::span<const Tensor> sources, const GradientOptions& options,
-                                 bool release, SourceLocation at) {
-  return Backward(tape, sources, options).run(target, release, at);
+std::vector<Tensor> run_backward(TapeRecords& tape, const BackwardEnds& ends,
+                                 const GradientOptions& options, bool release) {
+  return Backward(tape, ends, options).run(release);
 }
 
 }  // namespace lockstep

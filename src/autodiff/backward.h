@@ -54,10 +54,39 @@ struct TapeRecords {
            GradientRule rule);
 };
 
-// The gradients of `target` with respect to `sources`. With `release`, each rule is destroyed once
-// it ran, and with it the activations it holds.
-std::vector<Tensor> run_backward(TapeRecords& tape, const Tensor& target,
-                                 std::span<const Tensor> sources, const GradientOptions& options,
-                                 bool release, SourceLocation at);
+// A gradient on its way to being summed up.
+struct GradientSum {
+  Tensor dense;                       // undefined: nothing yet
+  std::vector<IndexedSlices> slices;  // to be added at the end
+};
+
+// The pass that a rule is part of, for rules that run a pass of their own: it goes on from what this
+// one has summed up, so that the order of summation is that of its ops standing in the tape
+// themselves.
+class BackwardSink : public GradientSink {
+ public:
+  virtual GradientSum so_far(int input) const = 0;
+  // In place of put: so_far(input) with the rule's contributions added.
+  virtual void put_sum(int input, GradientSum sum) = 0;
+  // The sum may have slices added to it.
+  virtual bool takes_slices(int input) const = 0;
+  // Where the rule's contribution, if it is the last, is best written. An empty Buffer: anywhere.
+  virtual Buffer place(int input) const = 0;
+};
+
+// Of a backward pass. One that is part of a pass: sources[i] is that one's input inputs[i].
+struct BackwardEnds {
+  std::span<const Tensor> targets;
+  std::span<Tensor> target_gradients;  // of the targets' shapes and dtypes; taken
+  std::span<const Tensor> sources;     // each once in a part
+  BackwardSink* pass = nullptr;
+  std::span<const int> inputs = {};
+};
+
+// The gradients of the targets, weighted and summed, with respect to the sources; the options'
+// target_gradient is not looked at. A part of a pass gives its sums to that one. With `release`,
+// each rule is destroyed once it ran, and with it the activations it holds.
+std::vector<Tensor> run_backward(TapeRecords& tape, const BackwardEnds& ends,
+                                 const GradientOptions& options, bool release);
 
 }  // namespace lockstep

@@ -3,46 +3,25 @@
 
 #include <lockstep/base/check.h>
 #include <lockstep/base/log.h>
-#include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/tensor/factory.h>
-#include <lockstep/tensor/placement.h>
 
-#include <algorithm>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
-#include "autodiff/backward.h"
+#include "autodiff/jacobian.h"
+#include "autodiff/tape_recorder.h"
 
 namespace lockstep {
 
-class GradientTape::Impl final : public OpRecorder {
+class GradientTape::Impl final : public TapeRecorder {
  public:
   explicit Impl(TapeOptions options)
-      : persistent_(options.persistent),
-        outer_(current_recorder()),
-        installed_(std::in_place, this) {
-    records_.watch_trainable = options.watch_trainable;
-  }
-
-  bool wants(const Tensor& input) const override {
-    return wants_itself(input) || (outer_ && outer_->wants(input));
-  }
-
-  void record(const char* op, std::span<const Tensor* const> inputs,
-              std::span<const Tensor> outputs, GradientRule rule) override {
-    const bool ours = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
-      return input->defined() && wants_itself(*input);
-    });
-    if (outer_ && std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
-          return input->defined() && outer_->wants(*input);
-        })) {
-      if (!ours) return outer_->record(op, inputs, outputs, std::move(rule));
-      outer_->record(op, inputs, outputs, rule);
-    }
-    if (ours) records_.add(op, inputs, outputs, std::move(rule));
-  }
+      : TapeRecorder(options.watch_trainable),
+        persistent_(options.persistent),
+        installed_(std::in_place, this) {}
 
   void watch(const Tensor& value, SourceLocation at) {
     require_own_thread("GradientTape::watch", at);
@@ -63,21 +42,36 @@ class GradientTape::Impl final : public OpRecorder {
   std::vector<Tensor> gradient(const Tensor& target, std::span<const Tensor> sources,
                                const GradientOptions& options, SourceLocation at) {
     constexpr const char* kOp = "GradientTape::gradient";
-    require_own_thread(kOp, at);
-    require(target.defined(), at, kOp, "expected a target, got an undefined tensor");
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      require(sources[i].defined(), at, kOp,
-              "expected tensors as sources, got an undefined one as number ", i);
-    if (used_)
-      throw FailedPrecondition(
-          "[GradientTape::gradient] expected one call, got a second one; make the "
-          "tape with {.persistent = true}",
-          at);
-    const Pause pause(*this);
-    used_ = !persistent_;
-    if (!used_) return run_backward(records_, target, sources, options, false, at);
-    TapeRecords records = std::exchange(records_, {});
-    return run_backward(records, target, sources, options, true, at);
+    require_ends(kOp, target, sources, at);
+    Tensor weight = options.target_gradient;
+    require(
+        !weight.defined() || (weight.shape() == target.shape() && weight.dtype() == target.dtype()),
+        at, kOp, "target_gradient must be ", name_of(target.dtype()), target.shape(), ", got ",
+        weight);
+    return serve(kOp, at, [&](TapeRecords& records, bool release) {
+      if (!weight.defined()) weight = ones_like(target);
+      return run_backward(records, {{&target, 1}, {&weight, 1}, sources}, options, release);
+    });
+  }
+
+  std::vector<Tensor> jacobian(const Tensor& target, std::span<const Tensor> sources,
+                               SourceLocation at) {
+    constexpr const char* kOp = "GradientTape::jacobian";
+    require_ends(kOp, target, sources, at);
+    return serve(kOp, at, [&](TapeRecords& records, bool) {
+      return jacobian_of(kOp, records, target, sources, at);
+    });
+  }
+
+  Tensor batch_jacobian(const Tensor& target, const Tensor& source, SourceLocation at) {
+    constexpr const char* kOp = "GradientTape::batch_jacobian";
+    require_ends(kOp, target, {&source, 1}, at);
+    require(target.rank() >= 1 && source.rank() >= 1 && target.dim(0) == source.dim(0), at, kOp,
+            "expected a target and a source with as many rows, got ", target.shape(), " and ",
+            source.shape());
+    return serve(kOp, at, [&](TapeRecords& records, bool) {
+      return batch_jacobian_of(kOp, records, target, source, at);
+    });
   }
 
  private:
@@ -89,7 +83,33 @@ class GradientTape::Impl final : public OpRecorder {
         message(op, "the tape was made by another thread; it records and serves that thread only"),
         at);
   }
-  bool wants_itself(const Tensor& input) const {
+  void require_ends(const char* op, const Tensor& target, std::span<const Tensor> sources,
+                    SourceLocation at) const {
+    require_own_thread(op, at);
+    require(target.defined(), at, op, "expected a target, got an undefined tensor");
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      require(sources[i].defined(), at, op,
+              "expected tensors as sources, got an undefined one as number ", i);
+  }
+
+  // run(records, release) with recording paused; a tape that is not persistent has given its
+  // records away.
+  template <class Run>
+  std::invoke_result_t<Run, TapeRecords&, bool> serve(const char* op, SourceLocation at,
+                                                      Run&& run) {
+    if (used_)
+      throw FailedPrecondition(
+          message(op,
+                  "expected one call, got a second one; make the tape with {.persistent = true}"),
+          at);
+    const Pause pause(*this);
+    used_ = !persistent_;
+    if (!used_) return run(records_, false);
+    TapeRecords records = std::exchange(records_, {});
+    return run(records, true);
+  }
+
+  bool wants_itself(const Tensor& input) const override {
     return recording_ && !used_ && records_.wants(input);
   }
 
@@ -97,8 +117,6 @@ class GradientTape::Impl final : public OpRecorder {
   const std::thread::id thread_ = std::this_thread::get_id();
   bool recording_ = true;
   bool used_ = false;
-  TapeRecords records_;
-  OpRecorder* outer_;
   std::optional<RecorderScope> installed_;
 };
 
@@ -116,6 +134,15 @@ void GradientTape::watch(const Tensor& value, SourceLocation at) { impl_->watch(
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::span<const Tensor> sources,
                                            const GradientOptions& options, SourceLocation at) {
   return impl_->gradient(target, sources, options, at);
+}
+
+std::vector<Tensor> GradientTape::jacobian(const Tensor& target, std::span<const Tensor> sources,
+                                           SourceLocation at) {
+  return impl_->jacobian(target, sources, at);
+}
+
+Tensor GradientTape::batch_jacobian(const Tensor& target, const Tensor& source, SourceLocation at) {
+  return impl_->batch_jacobian(target, source, at);
 }
 
 GradientTape::Pause GradientTape::stop_recording() { return Pause(*impl_); }

@@ -75,6 +75,30 @@ class [[nodiscard]] LOCKSTEP_EXPORT GradientTape {
     return gradient(target, std::span<const Tensor>(sources.begin(), sources.size()), options, at);
   }
 
+  // The derivative of each element of the target by each element of a source, [target's shape +
+  // source's shape], one backward pass per element of the target; undefined for a source that the
+  // target does not depend on. One call, like gradient, unless the tape is persistent. Outer tapes
+  // record it. Throws as gradient does, and InvalidArgument for more axes than a Shape has.
+  std::vector<Tensor> jacobian(const Tensor& target, std::span<const Tensor> sources,
+                               SourceLocation at = SourceLocation::current());
+  template <std::ranges::input_range R>
+    requires std::convertible_to<std::ranges::range_reference_t<R>, Tensor>
+  std::vector<Tensor> jacobian(const Tensor& target, const R& sources,
+                               SourceLocation at = SourceLocation::current()) {
+    const std::vector<Tensor> values(std::ranges::begin(sources), std::ranges::end(sources));
+    return jacobian(target, std::span<const Tensor>(values), at);
+  }
+  std::vector<Tensor> jacobian(const Tensor& target, std::initializer_list<Tensor> sources,
+                               SourceLocation at = SourceLocation::current()) {
+    return jacobian(target, std::span<const Tensor>(sources.begin(), sources.size()), at);
+  }
+  // The same row by row, of a target [rows, ...] and a source [rows, ...]: [target's shape +
+  // source's shape without its rows], one backward pass per element of a row. Right only where a
+  // row of the target depends on the same row of the source alone; where it depends on others, too,
+  // their derivatives are added. InvalidArgument unless both have as many rows.
+  Tensor batch_jacobian(const Tensor& target, const Tensor& source,
+                        SourceLocation at = SourceLocation::current());
+
   // Nothing is recorded while the returned guard lives.
   class [[nodiscard]] Pause;
   Pause stop_recording();
