@@ -10,6 +10,12 @@
 
 namespace lockstep {
 
+inline bool wants_one(const OpRecorder& recorder, std::span<const Tensor* const> values) {
+  return std::any_of(values.begin(), values.end(), [&](const Tensor* value) {
+    return value->defined() && recorder.wants(*value);
+  });
+}
+
 // Keeps the records of the ops it wants, and hands what the recorder around it wants on to that one.
 class TapeRecorder : public OpRecorder {
  public:
@@ -18,6 +24,7 @@ class TapeRecorder : public OpRecorder {
   }
 
   TapeRecords& records() { return records_; }
+  OpRecorder* outer() const { return outer_; }
 
   bool wants(const Tensor& input) const override {
     return wants_itself(input) || (outer_ && outer_->wants(input));
@@ -28,9 +35,7 @@ class TapeRecorder : public OpRecorder {
     const bool ours = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
       return input->defined() && wants_itself(*input);
     });
-    if (outer_ && std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
-          return input->defined() && outer_->wants(*input);
-        })) {
+    if (outer_ && wants_one(*outer_, inputs)) {
       if (!ours) return outer_->record(op, inputs, outputs, std::move(rule));
       outer_->record(op, inputs, outputs, rule);
     }
