@@ -7,6 +7,7 @@
 #include <lockstep/ops/recorder.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/tensor/factory.h>
+#include <lockstep/tensor/state_log.h>
 
 #include <cstring>
 #include <mutex>
@@ -213,8 +214,8 @@ Tensor combined(ReplicaContext& replica, const Variable::State& state, const Ten
 
 using Combine = Tensor (*)(const Tensor& old_value, const Tensor& value);
 
-Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine, const char* op,
-                   SourceLocation at) {
+Tensor assign_now(Variable::State& state, const Tensor& value, Combine combine, const char* op,
+                  SourceLocation at) {
   state.check_value(value, op, at);
   const RecorderScope suspended(nullptr);
   if (ReplicaContext* replica = owning_replica(state, op, at)) {
@@ -245,6 +246,20 @@ Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine,
           copy_to(combine(on_host(state, component.value), value), component.value.device()));
   }
   return state.on_read() && state.group ? Tensor() : on_host(state, state.components[0].value);
+}
+
+Tensor assign_with(Variable::State& state, const Tensor& value, Combine combine, const char* op,
+                   SourceLocation at) {
+  return logged_access(state.key, [&] { return assign_now(state, value, combine, op, at); });
+}
+
+Tensor read_now(Variable::State& state, SourceLocation at) {
+  const ReplicaContext* replica = owning_replica(state, "Variable::read", at);
+  const Variable::State::Lock lock(state);
+  state.check_valid("Variable::read", at);
+  if (state.group && !replica && state.on_read()) return read_combined(state, at);
+  const Tensor& value = state.components[component_of(replica)].value;
+  return replica ? value : on_host(state, value);
 }
 
 Tensor plus(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -310,12 +325,7 @@ std::int64_t Variable::number() const { return state_->number; }
 const std::shared_ptr<ReplicaGroup>& Variable::group() const { return state_->group; }
 
 Tensor Variable::read(SourceLocation at) const {
-  const ReplicaContext* replica = owning_replica(*state_, "Variable::read", at);
-  const State::Lock lock(*state_);
-  state_->check_valid("Variable::read", at);
-  if (state_->group && !replica && state_->on_read()) return read_combined(*state_, at);
-  const Tensor& value = state_->components[component_of(replica)].value;
-  return replica ? value : on_host(*state_, value);
+  return logged_access(state_->key, [&] { return read_now(*state_, at); });
 }
 
 Tensor Variable::assign(const Tensor& value, SourceLocation at) {
@@ -385,6 +395,12 @@ Tensor Variable::take(SourceLocation at) const {
         message("update", "variable '", state_->name,
                 "' was made outside the strategy's scope; make the model and the "
                 "optimizer after `auto scope = strategy.scope();`"),
+        at);
+  if (current_state_log())
+    throw FailedPrecondition(
+        message("update", "variable '", state_->name,
+                "' is updated in a function given to recompute, which runs twice; update it after "
+                "the gradients are there"),
         at);
   const State::Lock lock(*state_);
   state_->check_valid("update", at);
