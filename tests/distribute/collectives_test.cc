@@ -101,6 +101,38 @@ TEST_P(Collectives, TheGradientOfAllGatherOfUnequalRows) {
   });
 }
 
+// Of the losses of all replicas, as all gradients in a replica are.
+TEST_P(Collectives, GradientsOfGradientsReachAllReplicas) {
+  const auto strategy = make(2);
+  strategy.run([] {
+    const double x_0 = 1, x_1 = 3, own = replica_index() == 0 ? x_0 : x_1;
+    const Tensor x({1}, {own});
+    const auto gradients = [&](const auto& loss) {
+      GradientTape outer;
+      outer.watch(x);
+      Tensor first;
+      {
+        GradientTape inner;
+        inner.watch(x);
+        first = inner.gradient(loss(*get_replica_context()), {x})[0];
+      }
+      return std::pair(first.item<double>(), outer.gradient(first, {x})[0].item<double>());
+    };
+    // Of 2 (x_0^2 + x_1^2)^2.
+    const double squares = x_0 * x_0 + x_1 * x_1;
+    EXPECT_EQ(gradients([&](ReplicaContext& replica) {
+                return square(replica.all_reduce(ReduceOp::sum, square(x)));
+              }),
+              std::pair(8 * squares * own, 8 * (2 * own * (x_0 + x_1) + squares)));
+    // Of 2 (x_0^3 + x_1^3).
+    EXPECT_EQ(gradients([&](ReplicaContext& replica) {
+                const Tensor y = replica.all_gather(x);
+                return sum(y * y * y);
+              }),
+              std::pair(6 * own * own, 12 * own));
+  });
+}
+
 TEST_P(Collectives, TheGradientOfAllReduceIsAllReduce) {
   const auto strategy = make(2);
   strategy.run([] {
