@@ -117,6 +117,43 @@ TEST(TPUStrategy, CollectivesEqualThoseOfMirroredStrategy) {
     expect_close(got[i], expected[i], 1e-6, std::to_string(i));
 }
 
+// What three steps make of the variables of a block that draws numbers, reads what all replicas have
+// and keeps an average. `way` makes a function of the block.
+template <class Way>
+std::vector<Tensor> trained_block(const Strategy& strategy, const Way& way) {
+  const auto scope = strategy.scope();
+  const nn::Dense dense(4, 6, {.activation = nn::tanh});
+  const nn::Dropout dropout(0.3);
+  Variable average(zeros({6}), {.trainable = false, .aggregation = VariableAggregation::mean});
+  optim::SGD optimizer({.learning_rate = 0.1});
+  for (int i = 0; i < 3; ++i)
+    strategy.run([&] {
+      ReplicaContext& replica = *get_replica_context();
+      const Tensor id = cast(replica.replica_id_in_sync_group(), DType::f32) + 1;
+      GradientTape tape;
+      const auto block = way([&](const Tensor& x) {
+        const Tensor h = dropout(dense(x), {.training = true});
+        const Tensor center = replica.all_reduce(ReduceOp::mean, mean(h, {.axes = {0}}));
+        average.assign_add((center - average) * 0.5);
+        return h - center + average;
+      });
+      const Tensor x = Noise(4).tensor<float>({3, 4}) * id;
+      optimizer.minimize(mean(square(block(x) - 1)), dense.trainable_variables(), tape);
+    });
+  return {dense.kernel(), *dense.bias(), average};
+}
+
+TEST(TPUStrategy, RecomputesWithTheSameNumbersAndAssignsOnce) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const auto expected = trained_block(MirroredStrategy({.devices = {"CPU:0", "CPU:1"}, .seed = 3}),
+                                      [](auto block) { return block; });
+  const TPUStrategy tpu({.replicas = 2, .seed = 3});
+  const auto got = trained_block(tpu, [](auto block) { return recompute(block); });
+  for (std::size_t i = 0; i < got.size(); ++i)
+    expect_close(got[i], expected[i], 1e-5, std::to_string(i));
+  EXPECT_EQ(compilations(tpu), 1);
+}
+
 // 10 examples in batches of 4 over 4 replicas: the last batch has 2, two replicas none.
 TEST(TPUStrategy, S39_PadsTheLastBatchAndLeavesThePaddingOut) {
   LOCKSTEP_REQUIRE_PLUGIN();
