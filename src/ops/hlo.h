@@ -83,7 +83,6 @@ LOCKSTEP_HLO_UNARY(sin, sine)
 LOCKSTEP_HLO_UNARY(sqrt, sqrt)
 LOCKSTEP_HLO_UNARY(tanh, tanh)
 LOCKSTEP_HLO_UNARY(operator-, negate)
-LOCKSTEP_HLO_UNARY(operator!, not )
 #undef LOCKSTEP_HLO_UNARY
 Expr erf(const Expr& x);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "device/xla/compile_options.h"
+#include "device/xla/dump.h"
 
 namespace lockstep::xla {
 namespace {
@@ -268,6 +269,7 @@ DeviceArrayPtr Client::upload(abi::ElementType type, const Shape& shape, const v
 }
 
 std::unique_ptr<Executable> Client::compile(const std::string& text, int num_replicas) const {
+  dump(text);
   const std::string options =
       compile_options(std::span(ids_).first(static_cast<std::size_t>(num_replicas)));
   Call<abi::Program> program;

@@ -85,7 +85,8 @@ class Client {
   // Copies row-major elements to a device; they may change after the call.
   DeviceArrayPtr upload(abi::ElementType type, const Shape& shape, const void* data,
                         int device) const;
-  // Compiles StableHLO text. Throws InternalError with the compiler's message and version.
+  // Compiles StableHLO text, see also dump(). Throws InternalError with the compiler's message and
+  // version.
   std::unique_ptr<Executable> compile(const std::string& text, int num_replicas) const;
 
  private:
