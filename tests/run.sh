@@ -3,7 +3,8 @@
 # tests/run.sh          the check for every change: installs what is missing, builds Release into
 #                       build/, runs every test, then comm, distribute and acceptance under TSan
 # tests/run.sh --full   adds ASan + UBSan, TSan of everything, clang, a build without oneDNN, a
-#                       shared library, all install variants, a bare Debian, and clang-tidy
+#                       shared library, all install variants, a bare Debian, clang-tidy, ops
+#                       against PyTorch's, and an MLIR parser's view of programs for TPUs
 # Exit code 0 only if all passed and nothing skipped but what tests/expected_skips.txt lists.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +20,7 @@ esac
 packages=(cmake ninja-build g++ ccache git python3 pkg-config binutils
           libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
           libgrpc++-dev openssl libgtest-dev libgmock-dev libbenchmark-dev python3-pip)
-((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap)
+((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap mlir-19-tools python3-venv)
 apt_install "${packages[@]}" || exit 1
 
 # A CPU plugin stands in for a TPU's. Where it cannot be had, the tests that need it skip.
@@ -81,6 +82,22 @@ pjrt_second() {
       -R '^(device|ops|distribute)_tests$'
 }
 
+# Programs for TPUs, those of the ops' tests and of training steps, read by a parser of MLIR.
+stablehlo() {
+  local programs=$PWD/build/stablehlo
+  rm -rf "$programs"
+  LOCKSTEP_XLA_DUMP=$programs ctest --test-dir build --output-on-failure \
+    -R '^(ops|distribute)_tests$' && python3 tests/support/stablehlo.py "$programs"
+}
+
+# Random chains of ops and their gradients, against PyTorch's.
+op_chains() {
+  local torch=$PWD/build/benchmarks/torch count=10000
+  tests/benchmarks/prepare.sh torch &&
+    build/tests/conformance/op_chains $count 1 |
+    LD_LIBRARY_PATH=$torch/stand_ins "$torch/bin/python" tests/conformance/chains/replay.py $count
+}
+
 # A training step compiled for TPUs, which need not be there.
 tpu_compiler() {
   local libtpu
@@ -105,6 +122,8 @@ if ((full)); then
   check debootstrap tests/install/debootstrap.sh
   check pjrt-second pjrt_second
   check tpu-compiler tpu_compiler
+  check stablehlo stablehlo
+  check op-chains op_chains
   check clang-tidy tidy
 else
   LOCKSTEP_PJRT_CPU_PLUGIN='' suite tsan build/tsan "${lean[@]}" -DLOCKSTEP_SANITIZE=thread \
