@@ -54,6 +54,13 @@ TEST(XlaCompileOptions, AreProtocolBuffers) {
   EXPECT_EQ(hex(xla::compile_options(large)),
             "1a10200128014a0a08011001"
             "1a040a02ac02");
+  EXPECT_EQ(hex(xla::compile_options(one, true)),
+            "1a0f200128014a0908011001"
+            "1a030a0100"
+            "3a210a1b"
+            "786c615f6370755f656e61626c655f666173745f6d696e5f6d6178"
+            "12021000")
+      << "with xla_cpu_enable_fast_min_max off";
 }
 
 TEST(XlaPlugin, TellsWhereItWasSearched) {

@@ -270,8 +270,8 @@ DeviceArrayPtr Client::upload(abi::ElementType type, const Shape& shape, const v
 
 std::unique_ptr<Executable> Client::compile(const std::string& text, int num_replicas) const {
   dump(text);
-  const std::string options =
-      compile_options(std::span(ids_).first(static_cast<std::size_t>(num_replicas)));
+  const std::string options = compile_options(
+      std::span(ids_).first(static_cast<std::size_t>(num_replicas)), platform_ == "cpu");
   Call<abi::Program> program;
   describe_program(text, *program.get());
   Call<abi::ClientCompile> compile;

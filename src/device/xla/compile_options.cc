@@ -33,7 +33,7 @@ class Message {
 }  // namespace
 
 // The numbers of fields are those of xla/pjrt/proto/compile_options.proto and xla_data.proto.
-std::string compile_options(std::span<const int> device_ids) {
+std::string compile_options(std::span<const int> device_ids, bool on_cpu) {
   Message ids;
   for (const int id : device_ids) ids.varint(static_cast<std::uint64_t>(id));
   Message computation;
@@ -50,6 +50,12 @@ std::string compile_options(std::span<const int> device_ids) {
       .bytes(9, assignment.text());  // device_assignment
   Message options;
   options.bytes(3, build.text());  // executable_build_options
+  if (on_cpu) {
+    Message off, fast_min_max;
+    off.number(2, 0);                                                           // bool_field
+    fast_min_max.bytes(1, "xla_cpu_enable_fast_min_max").bytes(2, off.text());  // key, value
+    options.bytes(7, fast_min_max.text());  // env_option_overrides
+  }
   return options.text();
 }
 
