@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// What dense() and conv2d() apply to their result. relu is part of their kernels, the others are
-// the ops of that name (elementwise.h).
+// What dense() and conv2d() apply to their result. relu is part of their kernels, some of which make
+// 0 of NaN, as TensorFlow's fused ones do; the others are the ops of that name (elementwise.h).
 enum class Activation { none, relu, tanh, sigmoid, gelu, gelu_tanh, silu, elu, softplus };
 
 // `x` with the activation applied.
