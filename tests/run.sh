@@ -79,7 +79,7 @@ pjrt_second() {
   local plugin
   plugin=$(tests/support/pjrt_plugin.sh second) &&
     LOCKSTEP_PJRT_CPU_PLUGIN=$plugin ctest --test-dir build --output-on-failure \
-      -R '^(device|ops|distribute)_tests$'
+      -R '^(device|ops|conformance|distribute)_tests$'
 }
 
 # Programs for TPUs, those of the ops' tests and of training steps, read by a parser of MLIR.
@@ -87,7 +87,7 @@ stablehlo() {
   local programs=$PWD/build/stablehlo
   rm -rf "$programs"
   LOCKSTEP_XLA_DUMP=$programs ctest --test-dir build --output-on-failure \
-    -R '^(ops|distribute)_tests$' && python3 tests/support/stablehlo.py "$programs"
+    -R '^(ops|conformance|distribute)_tests$' && python3 tests/support/stablehlo.py "$programs"
 }
 
 # Random chains of ops and their gradients, against PyTorch's.

@@ -40,11 +40,11 @@ TEST_F(OnGpu, EveryOpIsTheCpus) {
     const OpInputs host = OpInputs::on_host(dtype);
     for (const OpCase& c : testing::op_cases()) {
       const DeviceScope scope(kGpu);
-      const std::vector<Tensor> got = c.value_and_gradient(host.on(kGpu));
+      const std::vector<Tensor> got = c.value_and_gradients(host.on(kGpu));
       std::vector<Tensor> expected;
       {
         const DeviceScope cpu(Device{});
-        expected = c.value_and_gradient(host);
+        expected = c.value_and_gradients(host);
       }
       ASSERT_EQ(got.size(), expected.size()) << c.name;
       for (std::size_t i = 0; i < got.size(); ++i) {

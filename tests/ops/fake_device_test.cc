@@ -41,11 +41,11 @@ TEST_P(OnFakeDevice, EveryOpHasTheBitsOfTheCpu) {
   const OpInputs host = OpInputs::on_host(GetParam());
   std::uint64_t seed = 0;
   for (const OpCase& c : op_cases()) {
-    const std::vector<Tensor> expected = c.value_and_gradient(host);
+    const std::vector<Tensor> expected = c.value_and_gradients(host);
     fake::Devices devices({.devices = 1, .seed = seed++});
     {
       const DeviceScope scope(kFake);
-      const std::vector<Tensor> got = c.value_and_gradient(host.on(kFake));
+      const std::vector<Tensor> got = c.value_and_gradients(host.on(kFake));
       ASSERT_EQ(got.size(), expected.size()) << c.name;
       for (std::size_t i = 0; i < got.size(); ++i) {
         EXPECT_EQ(got[i].device(), kFake) << c.name;

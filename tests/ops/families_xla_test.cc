@@ -398,11 +398,9 @@ TEST(RandomXla, DrawsTheIntegersOfCpu) {
                      {.gradients = false});
 }
 
-TEST(UpdateXla, EqualsCpu) {
-  LOCKSTEP_REQUIRE_PLUGIN();
-  Noise noise(10);
-  const Tensors x = {noise.tensor<float>({3, 4}), noise.tensor<float>({3, 4}),
-                     square(noise.tensor<float>({3, 4})), noise.tensor<float>({3, 4})};
+// One step from weights, first and second moments, or a velocity, and a gradient.
+void expect_updates(const Tensors& x, double tolerance) {
+  const Comparison how{.tolerance = tolerance, .gradients = false};
   for (const double decay : {0.0, 0.1})
     expect_same_traced(
         {x[0], x[1], x[2], x[3], Tensor(0.01), Tensor(std::int64_t{3}), Tensor(0.5f)},
@@ -412,19 +410,34 @@ TEST(UpdateXla, EqualsCpu) {
           const AdamState plain = adam_update({xs[0], xs[1], xs[2]}, xs[3], xs[4], xs[5]);
           return Tensors{adam.weights, adam.first, adam.second, plain.weights};
         },
-        {.tolerance = 1e-6, .gradients = false});
+        how);
   for (const SgdOptions& options :
        {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.momentum = 0.9, .nesterov = true},
         SgdOptions{.momentum = 0.5, .weight_decay = 0.1}})
-    expect_same_traced({x[0], x[1], x[3], Tensor(0.1)},
-                       [&](const Tensors& xs) {
-                         const SgdState state =
-                             sgd_update({xs[0], options.momentum > 0 ? xs[1] : Tensor()}, xs[2],
-                                        xs[3], options);
-                         return options.momentum > 0 ? Tensors{state.weights, state.velocity}
-                                                     : Tensors{state.weights};
-                       },
-                       {.tolerance = 1e-6, .gradients = false});
+    expect_same_traced(
+        {x[0], x[1], x[3], Tensor(0.1)},
+        [&](const Tensors& xs) {
+          const SgdState state =
+              sgd_update({xs[0], options.momentum > 0 ? xs[1] : Tensor()}, xs[2], xs[3], options);
+          return options.momentum > 0 ? Tensors{state.weights, state.velocity}
+                                      : Tensors{state.weights};
+        },
+        how);
+}
+
+TEST(UpdateXla, EqualsCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  Noise noise(10);
+  const auto state = [&](const Shape& shape, DType dtype) {
+    const auto drawn = [&] { return cast(noise.tensor<float>(shape), dtype); };
+    return Tensors{drawn(), drawn(), square(drawn()), drawn()};
+  };
+  for (const auto& [dtype, tolerance] : {std::pair(DType::f32, 1e-6), std::pair(DType::f64, 1e-12),
+                                         std::pair(DType::f16, 1e-3), std::pair(DType::bf16, 8e-3)})
+    expect_updates(state({3, 4}, dtype), tolerance);
+  for (const Shape& shape : {Shape{0, 4}, Shape{}, Shape{257}})
+    expect_updates(state(shape, DType::f32), 1e-6);
+  const Tensors x = state({3, 4}, DType::f32);
   const Tensor infinite = vec({1, std::numeric_limits<float>::infinity()});
   expect_same_traced({x[0], x[1], infinite},
                      [](const Tensors& xs) {
