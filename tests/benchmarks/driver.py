@@ -5,82 +5,23 @@ turn, A B A B, so that whatever else the machine does falls on both. The ratio o
 taken; their median counts. run.sh builds what this needs."""
 import argparse
 import json
-import os
-import select
+import re
 import statistics
 import subprocess
 import sys
 import time
 
+from opened import Failed, OpenLimit, OpenProgram, STATISTICS
 import rows
-
-
-# What a program answers for a window, in this order.
-STATISTICS = ("median", "p10", "cpu")
-ANSWER_TIMEOUT = 300  # seconds
-
-
-class Failed(Exception):
-    """A program that could not be measured."""
-
-
-class OpenProgram:
-    """A running program and the medians of its windows so far."""
-
-    def __init__(self, program):
-        environment = os.environ | program.environment
-        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-            environment.pop(name, None)
-        self.name = " ".join(os.path.basename(word) for word in program.command)
-        self.times = []
-        try:
-            self.process = subprocess.Popen(program.command, env=environment, stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, text=True)
-        except OSError as error:
-            raise Failed(f"{self.name}: {error}") from error
-        self.version = self._answer().removeprefix("ready").strip()
-
-    def _answer(self):
-        if not select.select([self.process.stdout], [], [], ANSWER_TIMEOUT)[0]:
-            raise Failed(f"{self.name} does not answer")
-        line = self.process.stdout.readline()
-        if not line:
-            raise Failed(f"{self.name} ended with exit code {self.process.wait()}")
-        return line
-
-    def measure(self, seconds, statistic):
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        self.times.append(float(self._answer().split()[STATISTICS.index(statistic)]))
-
-    def close(self):
-        try:
-            self.process.stdin.close()
-            if code := self.process.wait(timeout=20):
-                raise Failed(f"{self.name} ended with exit code {code}")
-        except (OSError, subprocess.TimeoutExpired):
-            self.process.kill()
-
-
-class OpenLimit:
-    """A fixed time in the place of a peer."""
-
-    def __init__(self, limit):
-        self.milliseconds = limit.milliseconds
-        self.version = "fixed limit"
-        self.times = []
-
-    def measure(self, _seconds, _statistic):
-        self.times.append(self.milliseconds)
-
-    def close(self):
-        pass
+import sweep
 
 
 def prepare(names):
     """Makes what the programs of these rows need."""
-    needed = {need for name in names for row in rows.ROWS[name] for side in (row.ours, *row.peers)
-              for need in getattr(side, "needs", ())}
+    sides = [side for name in names for row in rows.ROWS[name] for side in (row.ours, *row.peers)]
+    if "ops" in names:
+        sides += rows.EACH_OP
+    needed = {need for side in sides for need in getattr(side, "needs", ())}
     if needed:
         subprocess.run([rows.ROOT / "tests/benchmarks/prepare.sh", *sorted(needed)], check=True)
 
@@ -131,6 +72,8 @@ def measure(row, options):
 
 
 def in_words(milliseconds):
+    if milliseconds is None:
+        return ""
     if milliseconds < 0.1:
         return f"{milliseconds * 1e3:.2f} us"
     return f"{milliseconds:.3g} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
@@ -146,6 +89,28 @@ def print_row(result):
           flush=True)
 
 
+def measure_rows(name, options):
+    """Prints the rows of this name and returns those that could be measured, and whether all
+    were."""
+    results = []
+    complete = True
+    for row in rows.ROWS[name]:
+        try:
+            results.append(measure(row, options))
+            print_row(results[-1])
+        except Failed as failure:
+            print(f"{row.workload}: {failure}", flush=True)
+            complete = False
+    if name == "ops":
+        try:
+            results = sweep.measure(options)
+            print_row(results[-1])
+        except Failed as failure:
+            print(f"ops: {failure}", flush=True)
+            complete = False
+    return results, complete
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help="rows to measure, or all")
@@ -154,6 +119,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a window")
     parser.add_argument("--statistic", choices=STATISTICS, default="median",
                         help="what counts of a window; p10 or cpu where other work disturbs")
+    parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX",
+                        help="of ops: those whose '<op> <forward|backward> <1k|64k|4M>' has it")
+    parser.add_argument("--op-seconds", type=float, default=0.006,
+                        help="of ops: length of a window")
     options = parser.parse_args()
     if options.list:
         print("\n".join(rows.ROWS))
@@ -168,15 +137,8 @@ def main():
     print(LINE.format("workload", "ours", "peer", "ratio (min-max)", "bar", "met", "peer is"))
     all_met = True
     for name in names:
-        results = []
-        for row in rows.ROWS[name]:
-            try:
-                results.append(measure(row, options))
-                print_row(results[-1])
-                all_met &= results[-1]["met"]
-            except Failed as failure:
-                print(f"{row.workload}: {failure}", flush=True)
-                all_met = False
+        results, complete = measure_rows(name, options)
+        all_met &= complete and all(result["met"] for result in results)
         (rows.OUT / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
     return 0 if all_met else 1
 

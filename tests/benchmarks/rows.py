@@ -112,4 +112,10 @@ ROWS = {
     "tensorflow": [
         Row("MLP, 2 replicas against 2 logical CPUs", training("mlp", 2),
             (tensorflow("tensorflow_mlp.py"),), 1.5)],
+    "ops": [],  # measured by sweep.py
 }
+
+# Every op by itself: ours and PyTorch's, and what the ratio of each, and their median, must reach.
+EACH_OP = (ours("ops"), torch("torch_each_op.py"))
+EVERY_OP = 0.7
+MEDIAN_OP = 1.2

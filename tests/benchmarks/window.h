@@ -16,12 +16,13 @@ namespace window {
 
 using Clock = std::chrono::steady_clock;
 
-// Times of single steps over a window, each the mean of `inner` calls; at least three.
+// Times of single steps over a window, each the mean of `inner` calls.
 template <class Step>
-std::vector<double> milliseconds_of(const Step& step, double seconds, int inner = 1) {
+std::vector<double> milliseconds_of(const Step& step, double seconds, int inner = 1,
+                                    std::size_t at_least = 3) {
   std::vector<double> times;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  while (times.size() < 3 || Clock::now() < end) {
+  while (times.size() < at_least || Clock::now() < end) {
     const auto begin = Clock::now();
     for (int i = 0; i < inner; ++i) step();
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count() /
@@ -30,20 +31,24 @@ std::vector<double> milliseconds_of(const Step& step, double seconds, int inner 
   return times;
 }
 
+// Answers one line for the window whose times `measure()` returns, each the mean of `inner` calls.
+template <class Measure>
+void answer_one(const Measure& measure, std::size_t inner) {
+  const std::clock_t begin = std::clock();
+  std::vector<double> times = measure();
+  const double cpu_milliseconds = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::ranges::sort(times);
+  std::cout << times[times.size() / 2] << ' ' << times[times.size() / 10] << ' '
+            << cpu_milliseconds / static_cast<double>(times.size() * inner) << std::endl;
+}
+
 // `times_of(seconds)` returns the times of a window's steps, each the mean of `inner`.
 template <class TimesOf>
 void answer_with(const std::string& version, const TimesOf& times_of, std::size_t inner = 1) {
   times_of(0.5);
   std::cout << "ready " << version << std::endl;
-  for (double seconds = 0; std::cin >> seconds;) {
-    const std::clock_t begin = std::clock();
-    std::vector<double> times = times_of(seconds);
-    const double cpu_milliseconds =
-        1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    std::ranges::sort(times);
-    std::cout << times[times.size() / 2] << ' ' << times[times.size() / 10] << ' '
-              << cpu_milliseconds / static_cast<double>(times.size() * inner) << std::endl;
-  }
+  for (double seconds = 0; std::cin >> seconds;)
+    answer_one([&] { return times_of(seconds); }, inner);
 }
 
 template <class Step>

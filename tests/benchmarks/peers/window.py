@@ -5,16 +5,23 @@ import sys
 import time
 
 
-def milliseconds_of(step, seconds, inner=1):
-    """Times of single steps over a window, each the mean of `inner` calls; at least three."""
+def milliseconds_of(step, seconds, inner=1, at_least=3):
+    """Times of single steps over a window, each the mean of `inner` calls."""
     times = []
     end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
+    while len(times) < at_least or time.perf_counter() < end:
         begin = time.perf_counter()
         for _ in range(inner):
             step()
         times.append((time.perf_counter() - begin) * 1e3 / inner)
     return times
+
+
+def answer_one(step, seconds, inner=1, at_least=3):
+    begin = time.process_time()
+    times = sorted(milliseconds_of(step, seconds, inner, at_least))
+    cpu = (time.process_time() - begin) * 1e3 / (len(times) * inner)
+    print(statistics.median(times), times[len(times) // 10], cpu, flush=True)
 
 
 def answer_windows(version, step, inner=1):
@@ -23,7 +30,4 @@ def answer_windows(version, step, inner=1):
     milliseconds_of(step, 0.5, inner)
     print("ready", version, flush=True)
     for line in sys.stdin:
-        begin = time.process_time()
-        times = sorted(milliseconds_of(step, float(line), inner))
-        cpu = (time.process_time() - begin) * 1e3 / (len(times) * inner)
-        print(statistics.median(times), times[len(times) // 10], cpu, flush=True)
+        answer_one(step, float(line), inner)
