@@ -102,7 +102,7 @@ struct Softplus : OnFloats {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
   LOCKSTEP_HD static T forward(T x) {
-    return (x > T(0) ? x : T(0)) + math::log1p(math::exp(-math::abs(x)));
+    return (x > T(0) ? x : T(0)) + math::log1p_exp_minus(math::abs(x));
   }
   template <class V>
   LOCKSTEP_HD static V derivative(const V& x) {

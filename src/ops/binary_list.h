@@ -152,18 +152,21 @@ struct Mod : OnNumbers {
   static constexpr unsigned kGradientAKeeps = kNothing, kGradientBKeeps = kA | kB;
   template <class T>
   LOCKSTEP_HD static T forward(T a, T b) {
-    T rest;
     if constexpr (std::is_floating_point_v<T>) {
-      rest = math::fmod(a, b);
+      return math::floor_mod(a, b);
     } else {
       if (b == T(0)) return T(0);
       if (std::is_signed_v<T> && b == T(-1)) return T(0);  // the quotient may overflow
-      rest = static_cast<T>(a % b);
+      const T rest = static_cast<T>(a % b);
+      if (std::is_signed_v<T> && rest != T(0) && (rest < T(0)) != (b < T(0)))
+        return static_cast<T>(rest + b);
+      return rest;
     }
-    if constexpr (std::is_signed_v<T>)  // as floats are
-      if (rest != T(0) && (rest < T(0)) != (b < T(0))) rest = static_cast<T>(rest + b);
-    return rest;
   }
+#if !defined(__CUDACC__)
+  static bool is_far(float a, float b) { return math::floor_mod_is_far(a, b); }
+  static float far(float a, float b) { return math::floor_mod_far(a, b); }
+#endif
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
@@ -258,7 +261,7 @@ struct SigmoidCrossEntropy : OnFloats {
   template <class T>
   LOCKSTEP_HD static T forward(T a, T b) {
     const T above = b < T(0) ? T(0) : b;
-    return (above - a * b) + math::log1p(math::exp(-math::abs(b)));
+    return (above - a * b) + math::log1p_exp_minus(math::abs(b));
   }
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {

@@ -3,19 +3,30 @@
 
 #include "ops/elementwise_kernels.h"
 
-// The loops around the elementwise functors, instantiated by elementwise_isa.cc for float and by
-// elementwise_cpu.cc for the rest. Anonymous, as its includers are compiled for different CPUs.
+// The loops around the elementwise functors, instantiated by elementwise_isa.cc. Anonymous, as it is
+// compiled for different CPUs.
 namespace lockstep {
 namespace {
+
+// Whether the loop of a functor has to look for arguments that are far.
+template <class F, class... T>
+constexpr bool kMayBeFar = (std::is_same_v<T, float> && ...) && requires { F::is_far(T()...); };
 
 template <class F, class T>
 void unary_forward(const void* x, void* y, std::int64_t n) {
   const T* __restrict from = static_cast<const T*>(x);
   T* __restrict to = static_cast<T*>(y);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = F::forward(from[i]);
-  if constexpr (std::is_same_v<T, float> && requires { F::far(0.0f); })
-    for (std::int64_t i = 0; i < n; ++i)
-      if (math::abs(from[i]) > math::kTrigonometricLimit) to[i] = F::far(from[i]);
+  if constexpr (kMayBeFar<F, T>) {
+    std::uint32_t far = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      to[i] = F::forward(from[i]);
+      far |= F::is_far(from[i]) ? 1u : 0u;
+    }
+    for (std::int64_t i = 0; far && i < n; ++i)
+      if (F::is_far(from[i])) to[i] = F::far(from[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = F::forward(from[i]);
+  }
 }
 
 template <class F, class T>
@@ -30,27 +41,38 @@ void unary_gradient(const void* dy, const void* kept, void* dx, std::int64_t n) 
   }
 }
 
+// A row of results; an operand that does not move along it is one element.
+template <class F, bool a_moves, bool b_moves, class T, class Y>
+void binary_row(const T* __restrict a, const T* __restrict b, Y* __restrict y, std::int64_t n) {
+  if constexpr (kMayBeFar<F, T, T>) {
+    std::uint32_t far = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = F::forward(a[a_moves ? i : 0], b[b_moves ? i : 0]);
+      far |= F::is_far(a[a_moves ? i : 0], b[b_moves ? i : 0]) ? 1u : 0u;
+    }
+    for (std::int64_t i = 0; far && i < n; ++i)
+      if (F::is_far(a[a_moves ? i : 0], b[b_moves ? i : 0]))
+        y[i] = F::far(a[a_moves ? i : 0], b[b_moves ? i : 0]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = F::forward(a[a_moves ? i : 0], b[b_moves ? i : 0]);
+  }
+}
+
 template <class F, class T, class Y>
 void binary_forward(const void* a, const void* b, void* y, const BinaryBlock& block) {
-  const T* row_a = static_cast<const T*>(a);
-  const T* row_b = static_cast<const T*>(b);
-  Y* __restrict to = static_cast<Y*>(y);
-  const std::int64_t cols = block.cols;
+  const T* from_a = static_cast<const T*>(a);
+  const T* from_b = static_cast<const T*>(b);
+  Y* to = static_cast<Y*>(y);
   for (std::int64_t row = 0; row < block.rows; ++row) {
-    const T* __restrict from_a = row_a;
-    const T* __restrict from_b = row_b;
-    if (block.a_col && block.b_col) {
-      for (std::int64_t i = 0; i < cols; ++i) to[i] = F::forward(from_a[i], from_b[i]);
-    } else if (block.a_col) {
-      const T value = *from_b;
-      for (std::int64_t i = 0; i < cols; ++i) to[i] = F::forward(from_a[i], value);
-    } else {
-      const T value = *from_a;
-      for (std::int64_t i = 0; i < cols; ++i) to[i] = F::forward(value, from_b[i]);
-    }
-    row_a += block.a_row;
-    row_b += block.b_row;
-    to += cols;
+    if (block.a_col && block.b_col)
+      binary_row<F, true, true>(from_a, from_b, to, block.cols);
+    else if (block.a_col)
+      binary_row<F, true, false>(from_a, from_b, to, block.cols);
+    else
+      binary_row<F, false, true>(from_a, from_b, to, block.cols);
+    from_a += block.a_row;
+    from_b += block.b_row;
+    to += block.cols;
   }
 }
 

@@ -18,8 +18,8 @@
 //                   none is constant almost everywhere, and no gradient flows through it
 //   gradient_a, _b  binary: the gradient of each argument, before it is summed to its shape, from
 //                   what kGradientAKeeps, _B name; undefined tensors stand for the rest
-//   far             of floats, what the C library makes of arguments that the vector code of
-//                   `forward` does not reach: beyond math::kTrigonometricLimit
+//   is_far, far     of floats on CPUs, whether arguments are such that the vector code of `forward`
+//                   does not reach them, and what the C library makes of them
 // Functions are LOCKSTEP_HD, so that CUDA kernels are made of the same functors (cuda/elementwise.cuh).
 // Derivatives are written once for scalars, from which fused gradient kernels are made, and for
 // tensors, which gradients of gradients use: V is float, double or Tensor, and Number<V> what stands

@@ -122,6 +122,15 @@ LOCKSTEP_MATH float log1p(float x) {
 }
 LOCKSTEP_MATH double log1p(double x) { return __builtin_log1p(x); }
 
+// log(1 + exp(-size)) for size >= 0. The special cases of log1p do not occur, and with them compilers
+// would not make vector code of this.
+LOCKSTEP_MATH float log1p_exp_minus(float size) {
+  const float e = exp(-size);
+  const float u = 1.0f + e;
+  return log(u) + (e - (u - 1.0f)) / u;
+}
+LOCKSTEP_MATH double log1p_exp_minus(double size) { return __builtin_log1p(__builtin_exp(-size)); }
+
 LOCKSTEP_MATH float tanh(float x) {
   const float size = abs(x);
   const float e = expm1(2.0f * (size > 9.25f ? 9.25f : size));
@@ -260,9 +269,25 @@ LOCKSTEP_MATH float atan(float x) {
 }
 LOCKSTEP_MATH double atan(double x) { return __builtin_atan(x); }
 
-// Exact, by the C library, and therefore slow.
-LOCKSTEP_MATH float fmod(float x, float y) { return __builtin_fmodf(x, y); }
-LOCKSTEP_MATH double fmod(double x, double y) { return __builtin_fmod(x, y); }
+// The remainder of the sign of y, exact, by the C library, and therefore slow.
+template <class T>
+LOCKSTEP_MATH T floor_mod_far(T x, T y) {
+  const T rest = static_cast<T>(__builtin_fmod(x, y));
+  return rest != T(0) && (rest < T(0)) != (y < T(0)) ? rest + y : rest;
+}
+// x - y floor(x / y). Quotients of floats below 2^28 are exact in double as far as floor sees, and so
+// are the product and the difference.
+constexpr double kQuotientLimit = 268435456.0;
+LOCKSTEP_MATH float floor_mod(float x, float y) {
+  const double wide_x = static_cast<double>(x), wide_y = static_cast<double>(y);
+  const auto rest = static_cast<float>(wide_x - wide_y * floor(wide_x / wide_y));
+  return rest == 0.0f ? copysign(0.0f, x) : rest;
+}
+LOCKSTEP_MATH double floor_mod(double x, double y) { return floor_mod_far(x, y); }
+LOCKSTEP_MATH bool floor_mod_is_far(float x, float y) {
+  const double quotient = static_cast<double>(x) / static_cast<double>(y);
+  return !(abs(quotient) < kQuotientLimit) | (abs(y) == kInfinity);
+}
 
 // log2(x) of x > 0, infinity included, to 40 bits.
 LOCKSTEP_MATH double log2_wide(float x) {

@@ -250,8 +250,14 @@ struct Round : OnFloats {
   }
 };
 
-// The vector code of float reaches to kTrigonometricLimit; beyond it the loop calls `far`.
-struct Sin : OnFloats {
+// The vector code of float reaches to kTrigonometricLimit.
+struct OnAngles : OnFloats {
+#if !defined(__CUDACC__)
+  static bool is_far(float x) { return math::abs(x) > math::kTrigonometricLimit; }
+#endif
+};
+
+struct Sin : OnAngles {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
   LOCKSTEP_HD static T forward(T x) {
@@ -269,7 +275,7 @@ struct Sin : OnFloats {
   }
 };
 
-struct Cos : OnFloats {
+struct Cos : OnAngles {
   static constexpr Keeps kKeeps = kArgument;
   template <class T>
   LOCKSTEP_HD static T forward(T x) {
@@ -287,7 +293,7 @@ struct Cos : OnFloats {
   }
 };
 
-struct Tan : OnFloats {
+struct Tan : OnAngles {
   static constexpr Keeps kKeeps = kResult;
   template <class T>
   LOCKSTEP_HD static T forward(T x) {

@@ -421,6 +421,30 @@ TEST(Elementwise, ModHasTheSignOfTheDivisor) {
   EXPECT_THAT(gradients[1], holds<double>({-2, 3}));  // minus the floored quotient
 }
 
+// Quotients of all sizes, whole ones, and some just beside whole ones: fmod in double is exact.
+TEST(Elementwise, ModOfFloatsIsExact) {
+  std::vector<float> a, b;
+  Noise noise(4);
+  for (int i = 0; i < 3000; ++i) {
+    const auto divisor = static_cast<float>(noise.next() * std::exp2(noise.next() * 30));
+    const auto quotient = static_cast<float>(std::round(std::exp2(15 + noise.next() * 25)));
+    for (const float whole : {divisor * quotient, divisor * (quotient + 0.5f)})
+      for (const float value :
+           {whole, std::nextafter(whole, 0.0f), std::nextafter(whole, INFINITY)}) {
+        a.push_back(value);
+        b.push_back(divisor);
+      }
+  }
+  const Shape shape{static_cast<std::int64_t>(a.size())};
+  const Tensor y =
+      mod(Tensor(shape, std::span<const float>(a)), Tensor(shape, std::span<const float>(b)));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto expected =
+        static_cast<float>(mod_of(static_cast<double>(a[i]), static_cast<double>(b[i])));
+    EXPECT_EQ(y.data<float>()[i], expected) << a[i] << ", " << b[i];
+  }
+}
+
 TEST(Elementwise, LeakyReluTakesANumberOrSlopes) {
   const Tensor x = vec<double>({-2, 0, 3});
   EXPECT_THAT(leaky_relu(x), holds<double>({-0.4, 0, 3}));

@@ -62,7 +62,7 @@ LOCKSTEP_EXPORT Tensor sub(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor mul(const Operand& a, const Operand& b);
 LOCKSTEP_EXPORT Tensor squared_difference(const Operand& a, const Operand& b);
 // The remainder a - b floor(a / b), which has the sign of b (TensorFlow's floormod, Python's %).
-// Where b is 0: NaN, of integers 0 as NumPy's. One call of the C library for each element.
+// Where b is 0: NaN, of integers 0 as NumPy's. f64 and quotients of 2^28 and more call the C library.
 LOCKSTEP_EXPORT Tensor mod(const Operand& a, const Operand& b);
 // NaN where either is; where both are equal the gradient goes to a, as in TensorFlow.
 LOCKSTEP_EXPORT Tensor maximum(const Operand& a, const Operand& b);

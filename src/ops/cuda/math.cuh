@@ -41,14 +41,24 @@ LOCKSTEP_MATH float tan(float x) { return ::tanf(x); }
 LOCKSTEP_MATH double tan(double x) { return ::tan(x); }
 LOCKSTEP_MATH float atan(float x) { return ::atanf(x); }
 LOCKSTEP_MATH double atan(double x) { return ::atan(x); }
-LOCKSTEP_MATH float fmod(float x, float y) { return ::fmodf(x, y); }
-LOCKSTEP_MATH double fmod(double x, double y) { return ::fmod(x, y); }
 LOCKSTEP_MATH float pow(float x, float y) { return ::powf(x, y); }
 LOCKSTEP_MATH double pow(double x, double y) { return ::pow(x, y); }
 
 template <class T>
 LOCKSTEP_MATH T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
+}
+
+template <class T>
+LOCKSTEP_MATH T log1p_exp_minus(T size) {
+  return log1p(exp(-size));
+}
+
+// x - y floor(x / y), of the sign of y.
+template <class T>
+LOCKSTEP_MATH T floor_mod(T x, T y) {
+  const T rest = static_cast<T>(::fmod(x, y));
+  return rest != T(0) && (rest < T(0)) != (y < T(0)) ? rest + y : rest;
 }
 
 // The normal distribution function and exp(-x^2 / 2).
