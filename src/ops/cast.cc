@@ -3,47 +3,70 @@
 
 #include <lockstep/ops/recorder.h>
 
-#include <limits>
+#include <algorithm>
+#include <cstddef>
 
+#include "ops/cast_kernels.h"
 #include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
 #include "ops/launch.h"
 #include "ops/result.h"
 #include "ops/traced.h"
-#include "tensor/visit_dtype.h"
 
 namespace lockstep {
 namespace {
 
-template <class T>
-constexpr bool kIsHalf = !std::is_arithmetic_v<T>;
-
-template <class To, class From>
-To converted(From x) {
-  if constexpr (kIsHalf<From>) {
-    return converted<To>(static_cast<float>(x));
-  } else if constexpr (kIsHalf<To>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return x != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // The largest value may round up to one beyond it, so that range is half open.
-    constexpr From kBegin = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr To kHalfOfEnd = std::numeric_limits<To>::max() / 2 + 1;
-    constexpr From kEnd = static_cast<From>(kHalfOfEnd) * From(2);
-    if (x != x) return To(0);
-    if (x < kBegin) return std::numeric_limits<To>::min();
-    return x >= kEnd ? std::numeric_limits<To>::max() : static_cast<To>(x);
-  } else {
-    return static_cast<To>(x);
+const CastsFrom& casts_from(DType dtype) {
+  const CastKernels& kernels = cast_kernels();
+  switch (dtype) {
+    case DType::f64:
+      return kernels.f64;
+    case DType::i32:
+      return kernels.i32;
+    case DType::i64:
+      return kernels.i64;
+    case DType::u8:
+    case DType::boolean:
+      return kernels.u8;
+    default:
+      return kernels.f32;
   }
 }
 
-template <class To, class From>
-void cast_loop(const void* x, void* y, std::int64_t n) {
-  const From* __restrict from = static_cast<const From*>(x);
-  To* __restrict to = static_cast<To*>(y);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = converted<To>(from[i]);
+CastKernel cast_kernel(DType from, DType to) {
+  const CastsFrom& kernels = casts_from(from);
+  switch (to) {
+    case DType::f64:
+      return kernels.f64;
+    case DType::i32:
+      return kernels.i32;
+    case DType::i64:
+      return kernels.i64;
+    case DType::u8:
+      return kernels.u8;
+    case DType::boolean:
+      return kernels.boolean;
+    default:
+      return kernels.f32;
+  }
+}
+
+// One of them 16 bits wide: in blocks by way of float.
+void cast_half(DType from, DType to, const std::byte* x, std::byte* y, std::int64_t n) {
+  float wide[kHalfBlock];
+  for (std::int64_t i = 0; i < n; i += kHalfBlock) {
+    const std::int64_t count = std::min(kHalfBlock, n - i);
+    const void* const source = x + static_cast<std::size_t>(i) * size_of(from);
+    void* const target = y + static_cast<std::size_t>(i) * size_of(to);
+    if (is_half(from))
+      half_kernels().widen(from, source, wide, count);
+    else
+      cast_kernel(from, DType::f32)(source, wide, count);
+    if (is_half(to))
+      half_kernels().narrow(to, wide, target, count);
+    else
+      cast_kernel(DType::f32, to)(wide, target, count);
+  }
 }
 
 void cast_cpu(DType from, DType to, const void* x, void* y, std::int64_t n) {
@@ -51,10 +74,9 @@ void cast_cpu(DType from, DType to, const void* x, void* y, std::int64_t n) {
     return half_kernels().widen(from, x, static_cast<float*>(y), n);
   if (from == DType::f32 && is_half(to))
     return half_kernels().narrow(to, static_cast<const float*>(x), y, n);
-  // Booleans are bytes of 0 and 1, which compilers vectorise only as such.
-  visit_dtype(from == DType::boolean ? DType::u8 : from, [&]<class From>(From) {
-    visit_dtype(to, [&]<class To>(To) { cast_loop<To, From>(x, y, n); });
-  });
+  if (is_half(from) || is_half(to))
+    return cast_half(from, to, static_cast<const std::byte*>(x), static_cast<std::byte*>(y), n);
+  cast_kernel(from, to)(x, y, n);
 }
 
 }  // namespace

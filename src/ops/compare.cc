@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/recorder.h>
 
 #include "ops/cuda/kernels.h"
 #include "ops/elementwise_cpu.h"
@@ -81,6 +82,22 @@ Tensor predicate(PredicateOp op, const char* name, const Tensor& x, SourceLocati
   return y;
 }
 
+// On the host, in one pass.
+Tensor clamp_to_numbers(const Tensor& x, const Operand& low, const Operand& high) {
+  const Operand operand(x, low.location());
+  const OperandPair least("maximum", operand, low), most("minimum", operand, high);
+  Tensor y = make_result(least.device, x.dtype(), x.shape());
+  cpu::clamp(x.dtype(), x.raw_data(), least.data_b, most.data_b, write<void>(y), x.num_elements());
+  if (is_floating(x.dtype()))
+    record("clamp", {&x}, y,
+           [x, low = low.number(), high = high.number()](const Tensor& dy, GradientSink& sink) {
+             if (!sink.wants(0)) return;
+             const Tensor inside = logical_and(greater_equal(x, low), less_equal(x, high));
+             sink.put(0, [&] { return select(inside, dy, 0); });
+           });
+  return y;
+}
+
 }  // namespace
 
 #define LOCKSTEP_DEFINE_COMPARE(name, Functor) \
@@ -112,7 +129,10 @@ Tensor logical_not(const Tensor& x, SourceLocation at) {
 }
 
 Tensor clamp(const Tensor& x, const Operand& low, const Operand& high) {
-  return minimum(maximum(Operand(x, low.location()), low), high);
+  const bool one_pass = x.defined() && x.device().is_host() && low.is_number() &&
+                        high.is_number() && cpu::offers(BinaryOp::maximum, x.dtype());
+  return one_pass ? clamp_to_numbers(x, low, high)
+                  : minimum(maximum(Operand(x, low.location()), low), high);
 }
 
 }  // namespace lockstep

@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "ops/elementwise_loops.h"
+#include "ops/elementwise_kernels.h"
 #include "ops/half_kernels.h"
 
 namespace lockstep {
-
-constinit const ElementwiseKernels f64_elementwise = elementwise_kernels_of<double>();
-constinit const ElementwiseKernels i32_elementwise = elementwise_kernels_of<std::int32_t>();
-constinit const ElementwiseKernels i64_elementwise = elementwise_kernels_of<std::int64_t>();
-constinit const ElementwiseKernels u8_elementwise = elementwise_kernels_of<std::uint8_t>();
 
 namespace cpu {
 namespace {
@@ -21,14 +16,14 @@ namespace {
 const ElementwiseKernels& kernels_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return f64_elementwise;
+      return f64_elementwise();
     case DType::i32:
-      return i32_elementwise;
+      return i32_elementwise();
     case DType::i64:
-      return i64_elementwise;
+      return i64_elementwise();
     case DType::u8:
     case DType::boolean:
-      return u8_elementwise;
+      return u8_elementwise();
     default:
       return f32_elementwise();
   }
@@ -105,7 +100,7 @@ bool offers(BinaryOp op, DType dtype) {
 }
 
 bool has_gradient(UnaryOp op) {
-  return f64_elementwise.unary[static_cast<int>(op)].gradient != nullptr;
+  return f64_elementwise().unary[static_cast<int>(op)].gradient != nullptr;
 }
 
 void unary(UnaryOp op, DType dtype, const void* x, void* y, std::int64_t n) {
@@ -149,6 +144,24 @@ void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t
   in_half_blocks(n, [&](std::int64_t i, std::int64_t count) {
     half_kernels().widen(dtype, at(x, i, dtype), wide, count);
     kernel(wide, y + i, count);
+  });
+}
+
+// In blocks, so that what is between the two stays in the first cache.
+void clamp(DType dtype, const void* x, const void* low, const void* high, void* y, std::int64_t n) {
+  alignas(64) std::byte between[kHalfBlock * sizeof(double)];
+  const auto apply = [&](BinaryOp op, const void* a, const void* b, void* to, std::int64_t count) {
+    const BinaryKernel kernel = kernels_of(dtype).binary[static_cast<int>(op)];
+    const BinaryBlock block{
+        .rows = 1, .cols = count, .a_row = 0, .b_row = 0, .a_col = true, .b_col = false};
+    if (is_half(dtype))
+      half_block(kernel, dtype, dtype, a, b, to, block);
+    else
+      kernel(a, b, to, block);
+  };
+  in_half_blocks(n, [&](std::int64_t i, std::int64_t count) {
+    apply(BinaryOp::maximum, at(x, i, dtype), low, between, count);
+    apply(BinaryOp::minimum, between, high, at(y, i, dtype), count);
   });
 }
 

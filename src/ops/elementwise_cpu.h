@@ -23,5 +23,7 @@ void binary(BinaryOp op, DType dtype, const void* a, const void* b, void* y,
 void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,
              const Broadcast<2>& plan);
 void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t n);
+// minimum(maximum(x, low), high) of one low and one high.
+void clamp(DType dtype, const void* x, const void* low, const void* high, void* y, std::int64_t n);
 
 }  // namespace lockstep::cpu

@@ -44,6 +44,9 @@ struct ElementwiseKernels {
 };
 
 LOCKSTEP_ISA_TABLE(ElementwiseKernels, f32_elementwise);
-extern const ElementwiseKernels f64_elementwise, i32_elementwise, i64_elementwise, u8_elementwise;
+LOCKSTEP_ISA_TABLE(ElementwiseKernels, f64_elementwise);
+LOCKSTEP_ISA_TABLE(ElementwiseKernels, i32_elementwise);
+LOCKSTEP_ISA_TABLE(ElementwiseKernels, i64_elementwise);
+LOCKSTEP_ISA_TABLE(ElementwiseKernels, u8_elementwise);
 
 }  // namespace lockstep

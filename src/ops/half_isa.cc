@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/half_kernels.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 namespace lockstep::LOCKSTEP_ISA_NAMESPACE {
 namespace {
 
@@ -40,7 +44,15 @@ inline std::uint16_t narrowed_bfloat(float x) {
 
 void f16_to_f32(const void* x, float* __restrict y, std::int64_t n) {
   const auto* __restrict from = static_cast<const std::uint16_t*>(x);
-  for (std::int64_t i = 0; i < n; ++i) y[i] = widened(from[i]);
+  std::int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    __m128i halves;
+    __builtin_memcpy(&halves, from + i, sizeof halves);
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(halves));
+  }
+#endif
+  for (; i < n; ++i) y[i] = widened(from[i]);
 }
 
 void bf16_to_f32(const void* x, float* __restrict y, std::int64_t n) {
@@ -50,7 +62,15 @@ void bf16_to_f32(const void* x, float* __restrict y, std::int64_t n) {
 
 void f32_to_f16(const float* __restrict x, void* y, std::int64_t n) {
   auto* __restrict to = static_cast<std::uint16_t*>(y);
-  for (std::int64_t i = 0; i < n; ++i) to[i] = narrowed(x[i]);
+  std::int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves =
+        _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __builtin_memcpy(to + i, &halves, sizeof halves);
+  }
+#endif
+  for (; i < n; ++i) to[i] = narrowed(x[i]);
 }
 
 void f32_to_bf16(const float* __restrict x, void* y, std::int64_t n) {

@@ -3,18 +3,15 @@
 
 #include <lockstep/device/buffer.h>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/half_kernels.h"
-#include "ops/reduce_loops.h"
+#include "ops/reduce_kernels.h"
 #include "tensor/visit_dtype.h"
 
 namespace lockstep {
-
-constinit const ReduceKernels f64_reduce = reduce_kernels_of<double>();
-constinit const ReduceKernels i32_reduce = reduce_kernels_of<std::int32_t, std::uint32_t>();
-constinit const ReduceKernels i64_reduce = reduce_kernels_of<std::int64_t, std::uint64_t>();
-constinit const ReduceKernels u8_reduce = reduce_kernels_of<std::uint8_t>();
 
 namespace cpu {
 namespace {
@@ -22,14 +19,14 @@ namespace {
 const ReduceKernels& kernels_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return f64_reduce;
+      return f64_reduce();
     case DType::i32:
-      return i32_reduce;
+      return i32_reduce();
     case DType::i64:
-      return i64_reduce;
+      return i64_reduce();
     case DType::u8:
     case DType::boolean:
-      return u8_reduce;
+      return u8_reduce();
     default:
       return f32_reduce();
   }
@@ -131,23 +128,43 @@ std::int64_t place_of(T extreme, const T* row, std::int64_t n) {
   return i;
 }
 
-// Across rows: all columns of `inner` in step.
+constexpr std::int64_t kTile = 512;  // columns at a time, which stay in the first cache
+
+// Columns [0, width <= kTile) of rows that are `inner` apart, a block of rows at a time, in which
+// places fit into as many bits as elements.
 template <bool largest, class T>
-void arg_extreme_of_columns(const T* x, std::int64_t* y, std::int64_t n, std::int64_t inner) {
-  for (std::int64_t i = 0; i < inner; ++i) {
-    std::int64_t best = 0;
-    T extreme = x[i];
-    for (std::int64_t j = 1; j < n; ++j) {
-      const T value = x[j * inner + i];
-      const bool beyond = largest ? value > extreme : value < extreme;
-      // Once a NaN leads, nothing exceeds it.
-      if (beyond || (value != value && extreme == extreme)) {
-        extreme = value;
-        best = j;
+void arg_extreme_of_tile(const T* __restrict x, std::int64_t* __restrict y, std::int64_t n,
+                         std::int64_t inner, std::int64_t width) {
+  constexpr std::int64_t kNone = -1, kRows = 127;
+  using Place = std::make_signed_t<
+      std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+  T extreme[kTile];
+  Place place[kTile];
+  for (std::int64_t i = 0; i < width; ++i) extreme[i] = x[i], y[i] = 0;
+  for (std::int64_t begin = 0; begin < n; begin += kRows) {
+    const std::int64_t rows = std::min(kRows, n - begin);
+    for (std::int64_t i = 0; i < width; ++i) place[i] = Place(kNone);
+    for (std::int64_t j = 0; j < rows; ++j) {
+      const T* __restrict row = x + (begin + j) * inner;
+      for (std::int64_t i = 0; i < width; ++i) {
+        const T value = row[i], old = extreme[i];
+        // Once a NaN leads, nothing exceeds it.
+        const bool takes =
+            (largest ? value > old : value < old) | ((value != value) & (old == old));
+        extreme[i] = takes ? value : old;
+        place[i] = takes ? static_cast<Place>(j) : place[i];
       }
     }
-    y[i] = best;
+    for (std::int64_t i = 0; i < width; ++i)
+      if (place[i] != Place(kNone)) y[i] = begin + place[i];
   }
+}
+
+template <bool largest, class T>
+void arg_extreme_of_columns(const T* x, std::int64_t* y, std::int64_t n, std::int64_t inner) {
+  for (std::int64_t i = 0; i < inner; i += kTile)
+    arg_extreme_of_tile<largest>(x + i, y + i, n, inner, std::min(kTile, inner - i));
 }
 
 template <class T>

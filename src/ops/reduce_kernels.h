@@ -21,6 +21,9 @@ struct ReduceKernels {
 };
 
 LOCKSTEP_ISA_TABLE(ReduceKernels, f32_reduce);
-extern const ReduceKernels f64_reduce, i32_reduce, i64_reduce, u8_reduce;
+LOCKSTEP_ISA_TABLE(ReduceKernels, f64_reduce);
+LOCKSTEP_ISA_TABLE(ReduceKernels, i32_reduce);
+LOCKSTEP_ISA_TABLE(ReduceKernels, i64_reduce);
+LOCKSTEP_ISA_TABLE(ReduceKernels, u8_reduce);
 
 }  // namespace lockstep

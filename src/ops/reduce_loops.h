@@ -6,8 +6,8 @@
 
 #include "ops/reduce_kernels.h"
 
-// The loops of reductions, instantiated by reduce_isa.cc for float and by reduce_cpu.cc for the
-// rest. Anonymous, as its includers are compiled for different CPUs.
+// The loops of reductions, instantiated by reduce_isa.cc. Anonymous, as its includers are compiled for
+// different CPUs.
 //
 // The order of additions is part of the contract (reduce.h), so vectors are spelled out: kLanes
 // accumulators whatever the width of a register, and within one column of "rows" always the same
@@ -46,19 +46,21 @@ struct Times {
     a = a * b;
   }
 };
-// NaN, once in, stays.
+// NaN, once in, stays. In two steps, which compilers vectorise.
 struct Larger {
   static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
-    a = ((b > a) | (b != b)) ? b : a;
+    a = b > a ? b : a;
+    a = b != b ? b : a;
   }
 };
 struct Smaller {
   static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
-    a = ((b < a) | (b != b)) ? b : a;
+    a = b < a ? b : a;
+    a = b != b ? b : a;
   }
 };
 

@@ -29,6 +29,22 @@ TEST(Cast, KeepsSmallNumbersBetweenAllPairs) {
     }
 }
 
+// Enough of them for whole vectors, blocks of halves, and what is left.
+TEST(Cast, KeepsManyWholeNumbersBetweenAllPairs) {
+  std::vector<double> values;
+  for (int i = 0; i < 2100; ++i) values.push_back(i % 129);
+  const Tensor x(Shape{2100}, std::span<const double>(values));
+  std::vector<double> flags;
+  for (const double value : values) flags.push_back(value != 0);
+  for (const DType from : kAll)
+    for (const DType to : kAll) {
+      const bool boolean = from == DType::boolean || to == DType::boolean;
+      EXPECT_THAT(cast(cast(cast(x, from), to), DType::f64),
+                  holds<double>(boolean ? flags : values))
+          << name_of(from) << " to " << name_of(to);
+    }
+}
+
 TEST(Cast, ToTheSameDtypeIsTheTensorItself) {
   const Tensor x = vec<float>({1});
   EXPECT_EQ(cast(x, DType::f32).key(), x.key());

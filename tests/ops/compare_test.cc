@@ -149,5 +149,23 @@ TEST(Clamp, HoldsValuesBetweenBounds) {
   EXPECT_TRUE(std::isnan(clamp(vec<float>({NAN}), 0, 1).item<float>()));
 }
 
+TEST(Clamp, TakesNumbersAndTensorsOfEveryDtype) {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+    const Tensor x = cast(range(0, 3000), dtype);
+    const Tensor expected = minimum(maximum(x, 20), 90);
+    for (const Tensor& y : {clamp(x, 20, 90), clamp(x, cast(Tensor(20), dtype), 90)}) {
+      EXPECT_EQ(y.dtype(), dtype);
+      EXPECT_THAT(cast(y, DType::f64),
+                  holds<double>(cast(expected, DType::f64).to_vector<double>()))
+          << name_of(dtype);
+    }
+  }
+  EXPECT_THAT([] { clamp(vec<std::uint8_t>({1}), -1, 3); }, throws<InvalidArgument>("-1", "u8"));
+  EXPECT_THAT([] { clamp(vec<bool>({true}), 0, 1); }, throws<InvalidArgument>("bool"));
+  expect_second_gradients([](const std::vector<Tensor>& xs) { return square(clamp(xs[0], -1, 1)); },
+                          {vec<double>({-2, -0.5, 0.25, 3})});
+}
+
 }  // namespace
 }  // namespace lockstep

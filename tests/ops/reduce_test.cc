@@ -294,6 +294,35 @@ TEST(Reduce, ArgminIsTheFirstOfTheLeast) {
   EXPECT_THAT([] { argmin(zeros({2, 0})); }, throws<InvalidArgument>("[argmin]", "empty"));
 }
 
+TEST(Reduce, ArgmaxAndArgminFindTheirPlaceInColumnsOfEveryDtype) {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}) {
+    const std::int64_t rows = 300, cols = 600;
+    const Tensor x = cast(Noise(3).tensor<float>({rows, cols}, 100) + 100, dtype);
+    const std::vector<double> values = cast(x, DType::f64).to_vector<double>();
+    std::vector<std::int64_t> most, least;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const auto at = [&](std::int64_t r) {
+        return values[static_cast<std::size_t>(r * cols + c)];
+      };
+      std::int64_t high = 0, low = 0;
+      for (std::int64_t r = 1; r < rows; ++r) {
+        if (at(r) > at(high)) high = r;
+        if (at(r) < at(low)) low = r;
+      }
+      most.push_back(high);
+      least.push_back(low);
+    }
+    EXPECT_THAT(argmax(x, 0), holds<std::int64_t>(most)) << name_of(dtype);
+    EXPECT_THAT(argmin(x, 0), holds<std::int64_t>(least)) << name_of(dtype);
+  }
+  std::vector<float> column(400, 1.0f);
+  column[150] = column[350] = NAN;
+  const Tensor x(Shape{200, 2}, std::span<const float>(column));
+  EXPECT_THAT(argmax(x, 0), holds<std::int64_t>({75, 0}));
+  EXPECT_THAT(argmin(x, 0), holds<std::int64_t>({75, 0}));
+}
+
 TEST(Reduce, ArgmaxAndArgminFindTheirPlaceInLongRows) {
   for (const std::int64_t n : {2, 63, 64, 65, 1000, 5000})
     for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
