@@ -119,6 +119,38 @@ void one_hot_cpu(const Tensor& indices, std::int64_t depth, Tensor& y) {
   });
 }
 
+// y[o, j, k] = x[o, indices[o, j, k], k]
+template <class T, class I>
+void take_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int64_t size, T* to) {
+  for (std::int64_t o = 0; o < taken.outer; ++o, from += size * taken.inner)
+    for (std::int64_t j = 0; j < taken.along; ++j, indices += taken.inner, to += taken.inner)
+      for (std::int64_t k = 0; k < taken.inner; ++k) to[k] = from[indices[k] * taken.inner + k];
+}
+
+Tensor taken_on_host(const char* op, const Tensor& x, const Tensor& indices, int axis,
+                     SourceLocation at) {
+  Tensor y = make_result(common_device(op, {&x, &indices}, at), x.dtype(), indices.shape());
+  const AroundAxis taken(indices.shape(), axis);
+  visit_indices(indices, [&](const auto* first, std::int64_t count) {
+    require_inside(op, first, count, x.dim(axis), at);
+    visit_dtype(x.dtype(),
+                [&]<class T>(T) { take_cpu(read<T>(x), first, taken, x.dim(axis), write<T>(y)); });
+  });
+  if (is_floating(x.dtype()))
+    record(op, {&x, &indices}, y,
+           [indices, own = x.shape(), axis](const Tensor& dy, GradientSink& sink) {
+             if (!sink.wants(0)) return;
+             const Shape flat{dy.num_elements()};
+             const Tensor numbers =
+                 reshape(numbers_along("take_along_axis", indices, own, axis, {}), flat);
+             const Tensor updates = reshape(dy, flat);
+             sink.put(0, [&] {
+               return reshape(scatter_add(numbers, updates, own.num_elements()), own);
+             });
+           });
+  return y;
+}
+
 }  // namespace
 
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, SourceLocation at) {
@@ -153,6 +185,8 @@ Tensor take_along_axis(const Tensor& x, const Tensor& indices, int axis, SourceL
               indices.shape() == x.shape().with_dim(along, indices.dim(along)),
           at, kOp, "expected indices of the shape of x but along axis ", axis, ", got ",
           indices.shape(), " for x of shape ", x.shape());
+  if (x.device().is_host() && indices.device().is_host())
+    return taken_on_host(kOp, x, indices, along, at);
   const Tensor numbers = numbers_along(kOp, indices, x.shape(), along, at);
   return gathered(kOp, reshape(x, Shape{x.num_elements()}, at), numbers, 0, at);
 }

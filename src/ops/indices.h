@@ -32,7 +32,10 @@ void visit_indices(const Tensor& indices, F&& f) {
 template <class I>
 void require_inside(const char* op, const I* indices, std::int64_t count, std::int64_t bound,
                     SourceLocation at, std::int64_t least = 0) {
+  bool inside = true;
   for (std::int64_t place = 0; place < count; ++place)
+    inside &= (indices[place] >= least) & (indices[place] < bound);
+  for (std::int64_t place = 0; !inside && place < count; ++place)
     require(indices[place] >= least && indices[place] < bound, at, op, "index ", indices[place],
             " at place ", place, " is outside the ", bound, " rows");
 }

@@ -7,16 +7,45 @@
 #include <lockstep/ops/reduce.h>
 #include <lockstep/ops/shape_ops.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "ops/random_draw.h"
+#include "ops/reduce_kernels.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 #include "tensor/visit_dtype.h"
 
 namespace lockstep {
 namespace {
+
+// Sorts random keys: digit by digit, the lower first, by as many of their upper bits as make most of
+// them distinct, then by insertion.
+void sort_random(std::uint64_t* keys, std::int64_t n) {
+  constexpr int kDigit = 11;
+  const int digits = (std::bit_width(static_cast<std::uint64_t>(n)) + kDigit - 1) / kDigit;
+  std::vector<std::uint64_t> moved(static_cast<std::size_t>(n));
+  for (int d = digits; d > 0; --d) {
+    const int shift = 64 - d * kDigit;
+    const auto digit = [shift](std::uint64_t key) { return key >> shift & ((1u << kDigit) - 1); };
+    std::array<std::int64_t, 1u << kDigit> begin{};
+    for (std::int64_t i = 0; i < n; ++i) ++begin[digit(keys[i])];
+    std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::int64_t{0});
+    for (std::int64_t i = 0; i < n; ++i)
+      moved[static_cast<std::size_t>(begin[digit(keys[i])]++)] = keys[i];
+    std::copy(moved.begin(), moved.end(), keys);
+  }
+  for (std::int64_t i = 1; i < n; ++i) {
+    const std::uint64_t key = keys[i];
+    std::int64_t place = i;
+    for (; place > 0 && keys[place - 1] > key; --place) keys[place] = keys[place - 1];
+    keys[place] = key;
+  }
+}
 
 // bits range / 2^64: each number of the range is as likely, but for one part in 2^64 / range.
 std::uint64_t scaled(std::uint64_t bits, std::uint64_t range) {
@@ -49,13 +78,21 @@ void pick_classes(const Tensor& logits, std::int64_t samples, Tensor& y) {
   float best = 0;
   in_chunks<float>(draw(n), n, 4, random_kernels().gumbel,
                    [&](const float* noise, std::int64_t, std::int64_t count) {
-                     for (std::int64_t k = 0; k < count; ++k) {
-                       const float score = x[place / samples * classes + column] + noise[k];
-                       if (column == 0 || score > best || (score != score && best == best)) {
-                         best = score;
-                         to[place] = column;
+                     for (std::int64_t k = 0; k < count;) {
+                       const std::int64_t part = std::min(count - k, classes - column);
+                       const float* const row = x + place / samples * classes + column;
+                       float scores[4 * kChunk], most = 0;
+                       for (std::int64_t i = 0; i < part; ++i) scores[i] = row[i] + noise[k + i];
+                       f32_reduce().max.runs(scores, &most, 1, part);
+                       if (column == 0 || most > best || (most != most && best == best)) {
+                         std::int64_t i = 0;  // of the first NaN, or of the most
+                         while (scores[i] != most && scores[i] == scores[i]) ++i;
+                         best = most;
+                         to[place] = column + i;
                        }
-                       if (++column == classes) column = 0, ++place;
+                       k += part;
+                       column += part;
+                       if (column == classes) column = 0, ++place;
                      }
                    });
 }
@@ -86,13 +123,15 @@ Tensor uniform_int(const Shape& shape, std::int64_t low, std::int64_t high, DTyp
     return drawn_on_host([&] { return uniform_int(shape, low, high, dtype, at); });
   Tensor y = make_result(current_device(), dtype, shape);
   visit_dtype(dtype, [&]<class T>(T) {
-    if constexpr (std::is_integral_v<T>)
+    if constexpr (std::is_integral_v<T>) {
+      T* const to = write<T>(y);
       in_chunks<std::uint32_t>(draw(2 * n), n, 2, words_of,
-                               [&](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
+                               [=](const std::uint32_t* words, std::int64_t i, std::int64_t count) {
                                  for (std::int64_t k = 0; k < count; ++k)
-                                   write<T>(y)[i + k] =
+                                   to[i + k] =
                                        static_cast<T>(first + scaled(wide_word(words, k), range));
                                });
+    }
   });
   return y;
 }
@@ -132,7 +171,7 @@ Tensor permutation(std::int64_t n, SourceLocation at) {
                                keys[i + k] = (wide_word(words, k) & ~number) |
                                              static_cast<std::uint64_t>(i + k);
                            });
-  std::sort(keys, keys + n);
+  sort_random(keys, n);
   for (std::int64_t i = 0; i < n; ++i) keys[i] &= number;
   return y;
 }

@@ -59,6 +59,20 @@ template <class T, class F>
   }
 }
 
+// Element 4 i + k is transform(word k of block i). In two steps, as compilers do not vectorise a long
+// formula and the interleaving at once.
+template <class F>
+[[gnu::always_inline]] inline void floats_of_words(const PhiloxStream& from, float* y,
+                                                   std::int64_t blocks, const F& transform) {
+  in_batches(from, y, blocks, [&](const Batch& batch, float* __restrict to) {
+    float values[4][kBatch];
+    for (int k = 0; k < 4; ++k)
+      for (int i = 0; i < kBatch; ++i) values[k][i] = transform(batch.words[k][i]);
+    for (int i = 0; i < kBatch; ++i)
+      for (int k = 0; k < 4; ++k) to[4 * i + k] = values[k][i];
+  });
+}
+
 void words(const PhiloxStream& from, std::uint32_t* y, std::int64_t blocks) {
   in_batches(from, y, blocks, [](const Batch& batch, std::uint32_t* __restrict to) {
     for (int i = 0; i < kBatch; ++i)
@@ -133,20 +147,14 @@ void normal(const PhiloxStream& from, float mean, float stddev, float* y, std::i
 
 void truncated_normal(const PhiloxStream& from, float mean, float stddev, float* y,
                       std::int64_t blocks) {
-  in_batches(from, y, blocks, [=](const Batch& batch, float* __restrict to) {
-    for (int i = 0; i < kBatch; ++i)
-      for (int k = 0; k < 4; ++k)
-        to[4 * i + k] = mean + stddev * truncated_quantile(batch.words[k][i]);
-  });
+  floats_of_words(from, y, blocks,
+                  [=](std::uint32_t word) { return mean + stddev * truncated_quantile(word); });
 }
 
 // Of 1 - u: numbers in (0, 1] are fine near 0, where the noise is large.
 void gumbel(const PhiloxStream& from, float* y, std::int64_t blocks) {
-  in_batches(from, y, blocks, [=](const Batch& batch, float* __restrict to) {
-    for (int i = 0; i < kBatch; ++i)
-      for (int k = 0; k < 4; ++k)
-        to[4 * i + k] = -math::log(-math::log1p(-open_unit(batch.words[k][i])));
-  });
+  floats_of_words(from, y, blocks,
+                  [](std::uint32_t word) { return -math::log(-math::log1p(-open_unit(word))); });
 }
 
 void bernoulli(const PhiloxStream& from, std::uint32_t last, std::uint8_t* y, std::int64_t blocks) {

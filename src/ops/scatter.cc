@@ -34,10 +34,19 @@ void add_row(const T* from, T* to, std::int64_t n) {
   }
 }
 
-// Negative indices are passed over.
+// Rows of one element. Negative indices are passed over.
+template <class T, class I>
+void add_elements(const I* indices, std::int64_t count, const T* updates, const AroundAxis& target,
+                  T* to) {
+  for (std::int64_t o = 0; o < target.outer; ++o, updates += count, to += target.along)
+    for (std::int64_t i = 0; i < count; ++i)
+      if (indices[i] >= 0) add_row(updates + i, to + indices[i], 1);
+}
+
 template <class T, class I>
 void add_rows(const I* indices, std::int64_t count, const T* updates, const AroundAxis& target,
               T* to) {
+  if (target.inner == 1) return add_elements(indices, count, updates, target, to);
   for (std::int64_t o = 0; o < target.outer; ++o) {
     for (std::int64_t i = 0; i < count; ++i, updates += target.inner)
       if (indices[i] >= 0) add_row(updates, to + indices[i] * target.inner, target.inner);

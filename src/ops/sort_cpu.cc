@@ -59,6 +59,8 @@ struct Entry<std::uint32_t> {
 
 // Rows that are at least so long are sorted digit by digit.
 constexpr std::int64_t kLong = 1024;
+// So many of a longer row are picked one by one.
+constexpr std::int64_t kFew = 32;
 
 // The entries of one row, and as many to move them to.
 template <class Key>
@@ -83,6 +85,20 @@ void sort_by_digits(Row<Key>& row) {
   }
 }
 
+// The first k of the row, in order, where k is small: each entry is compared with the last of them.
+template <class Key>
+void pick_few(Row<Key>& row, std::int64_t k) {
+  auto& entries = row.entries;
+  const auto first = entries.begin(), last = first + k;
+  std::sort(first, last);
+  for (auto entry = last; entry != entries.end(); ++entry) {
+    if (!(*entry < last[-1])) continue;
+    const auto place = std::upper_bound(first, last - 1, *entry);
+    std::move_backward(place, last - 1, last);
+    *place = *entry;
+  }
+}
+
 template <class T, class Key>
 void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, Row<Key>& row) {
   const Key flipped = descending ? std::numeric_limits<Key>::max() : Key(0);
@@ -90,6 +106,7 @@ void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, Row<K
   for (std::int64_t i = 0; i < n; ++i)
     entries[static_cast<std::size_t>(i)] = {key_of(x[i]) ^ flipped, static_cast<std::uint32_t>(i)};
   if (k == n && n >= kLong) return sort_by_digits(row);
+  if (k <= kFew && k < n) return pick_few(row, k);
   const auto last = entries.begin() + k;
   if (k < n) std::nth_element(entries.begin(), last, entries.end());
   std::sort(entries.begin(), last);

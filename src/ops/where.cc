@@ -10,17 +10,21 @@
 namespace lockstep {
 namespace {
 
-// The coordinates of the true elements one after the other; walked in rows of the last axis.
-void write_places(const bool* condition, const Shape& shape, std::int64_t* to) {
+// The coordinates of the true elements one after the other, up to `end`; walked in rows of the last
+// axis. Those of every element are written, and only true ones kept, as branches on a condition that
+// nobody can predict would take longer.
+void write_places(const bool* condition, const Shape& shape, std::int64_t* to,
+                  const std::int64_t* end) {
   const int last = shape.rank() - 1;
   const std::int64_t row = shape[last];
   const std::int64_t rows = row == 0 ? 0 : shape.num_elements() / row;
   std::int64_t place[Shape::kMaxRank] = {};
   for (std::int64_t r = 0; r < rows; ++r, condition += row) {
     for (std::int64_t i = 0; i < row; ++i) {
-      if (!condition[i]) continue;
-      to = std::copy_n(place, last, to);
-      *to++ = i;
+      if (to == end) return;
+      for (int axis = 0; axis < last; ++axis) to[axis] = place[axis];
+      to[last] = i;
+      to += condition[i] ? last + 1 : 0;
     }
     for (int axis = last - 1; axis >= 0 && ++place[axis] == shape[axis]; --axis) place[axis] = 0;
   }
@@ -42,7 +46,8 @@ Tensor where(const Tensor& condition, SourceLocation at) {
   const DeviceScope host(here.device());
   const Tensor places =
       make_tensor<std::int64_t>({count, condition.rank()}, [&](std::span<std::int64_t> to) {
-        if (!to.empty()) write_places(elements.data(), condition.shape(), to.data());
+        if (!to.empty())
+          write_places(elements.data(), condition.shape(), to.data(), to.data() + to.size());
       });
   return condition.device().is_host() ? places : copy_to(places, condition.device());
 }
