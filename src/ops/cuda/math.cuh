@@ -50,6 +50,10 @@ LOCKSTEP_MATH T sigmoid(T x) {
 }
 
 template <class T>
+LOCKSTEP_MATH T exp_minus(T size) {
+  return exp(-size);
+}
+template <class T>
 LOCKSTEP_MATH T log1p_exp_minus(T size) {
   return log1p(exp(-size));
 }
