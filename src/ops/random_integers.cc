@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/device/buffer.h>
 #include <lockstep/ops/cast.h>
+#include <lockstep/ops/compare.h>
+#include <lockstep/ops/cumsum.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/gather.h>
 #include <lockstep/ops/random.h>
@@ -12,10 +15,8 @@
 #include <bit>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 #include "ops/random_draw.h"
-#include "ops/reduce_kernels.h"
 #include "ops/result.h"
 #include "ops/traced.h"
 #include "tensor/visit_dtype.h"
@@ -23,21 +24,26 @@
 namespace lockstep {
 namespace {
 
-// Sorts random keys: digit by digit, the lower first, by as many of their upper bits as make most of
-// them distinct, then by insertion.
+constexpr int kDigit = 11;  // bits
+
+// Moves keys in the order of one of their digits.
+void sort_by_digit(const std::uint64_t* keys, std::uint64_t* moved, std::int64_t n, int shift) {
+  const auto digit = [shift](std::uint64_t key) { return key >> shift & ((1u << kDigit) - 1); };
+  std::array<std::int64_t, 1u << kDigit> begin{};
+  for (std::int64_t i = 0; i < n; ++i) ++begin[digit(keys[i])];
+  std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::int64_t{0});
+  for (std::int64_t i = 0; i < n; ++i) moved[begin[digit(keys[i])]++] = keys[i];
+}
+
+// Sorts random keys: from the lower digit on by as many of their upper bits as make most of them
+// distinct, an even number of digits, then by insertion.
 void sort_random(std::uint64_t* keys, std::int64_t n) {
-  constexpr int kDigit = 11;
-  const int digits = (std::bit_width(static_cast<std::uint64_t>(n)) + kDigit - 1) / kDigit;
-  std::vector<std::uint64_t> moved(static_cast<std::size_t>(n));
-  for (int d = digits; d > 0; --d) {
-    const int shift = 64 - d * kDigit;
-    const auto digit = [shift](std::uint64_t key) { return key >> shift & ((1u << kDigit) - 1); };
-    std::array<std::int64_t, 1u << kDigit> begin{};
-    for (std::int64_t i = 0; i < n; ++i) ++begin[digit(keys[i])];
-    std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::int64_t{0});
-    for (std::int64_t i = 0; i < n; ++i)
-      moved[static_cast<std::size_t>(begin[digit(keys[i])]++)] = keys[i];
-    std::copy(moved.begin(), moved.end(), keys);
+  const int bits = std::bit_width(static_cast<std::uint64_t>(n));
+  const Buffer memory = Buffer::allocate(Device{}, static_cast<std::size_t>(n) * sizeof(*keys));
+  auto* const moved = static_cast<std::uint64_t*>(memory.data());
+  for (int pairs = bits < 8 ? 0 : 1 + bits / (2 * kDigit + 1); pairs > 0; --pairs) {
+    sort_by_digit(keys, moved, n, 64 - 2 * pairs * kDigit);
+    sort_by_digit(moved, keys, n, 64 - (2 * pairs - 1) * kDigit);
   }
   for (std::int64_t i = 1; i < n; ++i) {
     const std::uint64_t key = keys[i];
@@ -67,46 +73,30 @@ void require_bounds(std::int64_t low, std::int64_t high, DType dtype, SourceLoca
 // Where the random numbers of an op on x are drawn: a traced step draws in the trace.
 bool is_traced(const Tensor& x) { return traced::on(current_device()) || traced::on(x.device()); }
 
-// The class of each of `samples` draws from every row of logits, those of f32 and on the host: the
-// largest of logits + noise, or the first NaN.
-void pick_classes(const Tensor& logits, std::int64_t samples, Tensor& y) {
-  const std::int64_t classes = logits.dim(1);
-  const auto* const x = read<float>(logits);
-  auto* const to = write<std::int64_t>(y);
-  const std::int64_t n = y.num_elements() * classes;
-  std::int64_t place = 0, column = 0;  // of the next element: a result, a class
-  float best = 0;
-  in_chunks<float>(draw(n), n, 4, random_kernels().gumbel,
-                   [&](const float* noise, std::int64_t, std::int64_t count) {
-                     for (std::int64_t k = 0; k < count;) {
-                       const std::int64_t part = std::min(count - k, classes - column);
-                       const float* const row = x + place / samples * classes + column;
-                       float scores[4 * kChunk], most = 0;
-                       for (std::int64_t i = 0; i < part; ++i) scores[i] = row[i] + noise[k + i];
-                       f32_reduce().max.runs(scores, &most, 1, part);
-                       if (column == 0 || most > best || (most != most && best == best)) {
-                         std::int64_t i = 0;  // of the first NaN, or of the most
-                         while (scores[i] != most && scores[i] == scores[i]) ++i;
-                         best = most;
-                         to[place] = column + i;
-                       }
-                       k += part;
-                       column += part;
-                       if (column == classes) column = 0, ++place;
-                     }
-                   });
+// For each row and class, the sum of exp(logits - max) up to it.
+Tensor running_weights(const Tensor& x) {
+  return cumsum(exp(x - max(x, {.axes = {1}, .keep_dims = true})), {.axis = 1});
 }
 
-// Numbers whose largest, once logits are added, is at each class with its probability.
-Tensor gumbel_noise(const Shape& shape, Device device) {
-  const std::int64_t n = shape.num_elements();
-  if (traced::on(current_device())) return traced::gumbel(draw(n), shape);
-  Tensor y = make_result(Device{}, DType::f32, shape);
-  in_chunks<float>(draw(n), n, 4, random_kernels().gumbel,
-                   [&](const float* values, std::int64_t i, std::int64_t count) {
-                     std::copy_n(values, count, write<float>(y) + i);
-                   });
-  return copy_to(y, device);
+// On the host: the first class whose running weight exceeds the draw's part of the whole.
+void pick_classes(const Tensor& weights, const Tensor& draws, Tensor& y) {
+  const std::int64_t classes = weights.dim(1), samples = draws.dim(1);
+  const auto *begin = read<float>(weights), *drawn = read<float>(draws);
+  auto* to = write<std::int64_t>(y);
+  for (std::int64_t row = 0; row < weights.dim(0); ++row, begin += classes)
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const float* const end = begin + classes - 1;  // NaNs lead there
+      *to++ = std::upper_bound(begin, end, *drawn++ * *end) - begin;
+    }
+}
+
+// The same on other devices: how many classes do not exceed it.
+Tensor picked_classes(const Tensor& weights, const Tensor& draws) {
+  const std::int64_t rows = weights.dim(0), classes = weights.dim(1);
+  const Tensor parts = draws * slice(weights, {0, classes - 1}, {rows, 1});
+  const Tensor passed =
+      less_equal(reshape(weights, {rows, 1, classes}), reshape(parts, {rows, draws.dim(1), 1}));
+  return minimum(sum(cast(passed, DType::i32), {.axes = {2}}), classes - 1);
 }
 
 }  // namespace
@@ -146,14 +136,14 @@ Tensor categorical(const Tensor& logits, std::int64_t samples, DType dtype, Sour
   require(dtype == DType::i32 || dtype == DType::i64, at, kOp, "expected dtype i32 or i64, got ",
           name_of(dtype));
   const RecorderScope unrecorded(nullptr);
-  const std::int64_t rows = logits.dim(0), classes = logits.dim(1);
   const Tensor x = cast(logits, DType::f32, at);
-  if (!x.device().is_host() || is_traced(x)) {
-    const Tensor noise = gumbel_noise({rows, samples, classes}, x.device());
-    return cast(argmax(reshape(x, {rows, 1, classes}) + noise, 2), dtype, at);
-  }
-  Tensor y = make_result(common_device(kOp, {&x}, at), DType::i64, {rows, samples});
-  pick_classes(x, samples, y);
+  const DeviceScope here(is_traced(x) ? current_device() : x.device());
+  const Shape shape{x.dim(0), samples};
+  if (shape.num_elements() == 0) return zeros(shape, dtype);
+  const Tensor weights = running_weights(x), draws = uniform(shape);
+  if (!weights.device().is_host()) return cast(picked_classes(weights, draws), dtype, at);
+  Tensor y = make_result(weights.device(), DType::i64, shape);
+  pick_classes(weights, draws, y);
   return cast(y, dtype, at);
 }
 

@@ -151,12 +151,6 @@ void truncated_normal(const PhiloxStream& from, float mean, float stddev, float*
                   [=](std::uint32_t word) { return mean + stddev * truncated_quantile(word); });
 }
 
-// Of 1 - u: numbers in (0, 1] are fine near 0, where the noise is large.
-void gumbel(const PhiloxStream& from, float* y, std::int64_t blocks) {
-  floats_of_words(from, y, blocks,
-                  [](std::uint32_t word) { return -math::log(-math::log1p(-open_unit(word))); });
-}
-
 void bernoulli(const PhiloxStream& from, std::uint32_t last, std::uint8_t* y, std::int64_t blocks) {
   in_batches(from, y, blocks, [=](const Batch& batch, std::uint8_t* __restrict to) {
     for (int i = 0; i < kBatch; ++i)
@@ -170,7 +164,6 @@ constinit const RandomKernels random_kernels{.words = words,
                                              .uniform = uniform,
                                              .normal = normal,
                                              .truncated_normal = truncated_normal,
-                                             .gumbel = gumbel,
                                              .bernoulli = bernoulli};
 
 }  // namespace lockstep::LOCKSTEP_ISA_NAMESPACE

@@ -22,8 +22,6 @@ struct RandomKernels {
   void (*normal)(const PhiloxStream& from, float mean, float stddev, float* y, std::int64_t blocks);
   void (*truncated_normal)(const PhiloxStream& from, float mean, float stddev, float* y,
                            std::int64_t blocks);
-  // -log(-log(1 - u)) for u = word + 1/2 in units of 2^-32.
-  void (*gumbel)(const PhiloxStream& from, float* y, std::int64_t blocks);
   // 1 where the word is at most `last`, else 0.
   void (*bernoulli)(const PhiloxStream& from, std::uint32_t last, std::uint8_t* y,
                     std::int64_t blocks);

@@ -165,13 +165,6 @@ Tensor truncated_normal(const PhiloxStream& from, const Shape& shape, double mea
       dtype);
 }
 
-Tensor gumbel(const PhiloxStream& from, const Shape& shape) {
-  return hlo::tensor(
-      of_words(from, shape,
-               [&](const Expr& word) { return -hlo::log(-hlo::log1p(-open_unit(word))); }),
-      DType::f32);
-}
-
 // low + bits range / 2^64, whose product of 128 bits is put together from four of 64.
 Tensor uniform_int(const PhiloxStream& from, const Shape& shape, std::uint64_t low,
                    std::uint64_t range, DType dtype) {

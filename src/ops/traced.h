@@ -103,7 +103,6 @@ Tensor normal(const PhiloxStream& from, const Shape& shape, double mean, double 
               DType dtype);
 Tensor truncated_normal(const PhiloxStream& from, const Shape& shape, double mean, double stddev,
                         DType dtype);
-Tensor gumbel(const PhiloxStream& from, const Shape& shape);
 // low + a number below `range`; and the numbers below n in the order of random keys, whose last
 // bits, those of `number`, are the numbers.
 Tensor uniform_int(const PhiloxStream& from, const Shape& shape, std::uint64_t low,

@@ -24,7 +24,7 @@ void write_places(const bool* condition, const Shape& shape, std::int64_t* to,
       if (to == end) return;
       for (int axis = 0; axis < last; ++axis) to[axis] = place[axis];
       to[last] = i;
-      to += condition[i] ? last + 1 : 0;
+      to += (last + 1) * static_cast<std::int64_t>(condition[i]);
     }
     for (int axis = last - 1; axis >= 0 && ++place[axis] == shape[axis]; --axis) place[axis] = 0;
   }

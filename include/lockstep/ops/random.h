@@ -37,8 +37,9 @@ LOCKSTEP_EXPORT Tensor uniform_int(const Shape& shape, std::int64_t low, std::in
                                    SourceLocation at = SourceLocation::current());
 
 // `samples` independent draws for a row of logits [rows, classes]: classes with the probabilities
-// softmax(logits), [rows, samples] of i32 or i64, on the device of the logits. One word per sample
-// and class, of which the largest logit - log(-log(1 - u)) is taken, in f32 (Gumbel's method).
+// softmax(logits), [rows, samples] of i32 or i64, on the device of the logits. One word per sample, as
+// uniform() draws: the class is the first at which the running sum of exp(logits - max), in f32,
+// exceeds that part of the whole sum.
 // InvalidArgument for logits of another rank or without classes.
 LOCKSTEP_EXPORT Tensor categorical(const Tensor& logits, std::int64_t samples,
                                    DType dtype = DType::i64,
