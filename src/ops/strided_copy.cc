@@ -29,6 +29,40 @@ void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
   }
 }
 
+// Four by four elements of 32 bits in registers.
+void transpose_4x4(const std::uint32_t* from, std::int64_t from_stride, std::uint32_t* to,
+                   std::int64_t to_stride) {
+  typedef std::uint32_t Row __attribute__((vector_size(16)));
+  Row a, b, c, d;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + from_stride, sizeof b);
+  std::memcpy(&c, from + 2 * from_stride, sizeof c);
+  std::memcpy(&d, from + 3 * from_stride, sizeof d);
+  const Row ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Row ab_end = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Row cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Row cd_end = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab_end, cd_end, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7);
+  std::memcpy(to, &a, sizeof a);
+  std::memcpy(to + to_stride, &b, sizeof b);
+  std::memcpy(to + 2 * to_stride, &c, sizeof c);
+  std::memcpy(to + 3 * to_stride, &d, sizeof d);
+}
+
+// A whole square, by way of one without gaps, so that each cache line is written at once.
+void transpose_square(const std::uint32_t* from, std::int64_t from_stride, std::uint32_t* to,
+                      std::int64_t to_stride) {
+  std::uint32_t square[kSquare * kSquare];
+  for (std::int64_t j = 0; j < kSquare; j += 4)
+    for (std::int64_t i = 0; i < kSquare; i += 4)
+      transpose_4x4(from + i + j * from_stride, from_stride, square + i * kSquare + j, kSquare);
+  for (std::int64_t i = 0; i < kSquare; ++i)
+    std::memcpy(to + i * to_stride, square + i * kSquare, kSquare * sizeof(*to));
+}
+
 // to[i * to_stride + j] = from[i + j * from_stride]
 template <class T>
 void copy_transposed(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
@@ -36,6 +70,13 @@ void copy_transposed(const T* from, std::int64_t from_stride, T* to, std::int64_
   for (std::int64_t i0 = 0; i0 < rows; i0 += kSquare)
     for (std::int64_t j0 = 0; j0 < cols; j0 += kSquare) {
       const std::int64_t i1 = std::min(rows, i0 + kSquare), j1 = std::min(cols, j0 + kSquare);
+      if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+        if (i1 - i0 == kSquare && j1 - j0 == kSquare) {
+          transpose_square(from + i0 + j0 * from_stride, from_stride, to + i0 * to_stride + j0,
+                           to_stride);
+          continue;
+        }
+      }
       for (std::int64_t i = i0; i < i1; ++i)
         for (std::int64_t j = j0; j < j1; ++j) to[i * to_stride + j] = from[i + j * from_stride];
     }
