@@ -119,12 +119,22 @@ void one_hot_cpu(const Tensor& indices, std::int64_t depth, Tensor& y) {
   });
 }
 
-// y[o, j, k] = x[o, indices[o, j, k], k]
+// y[o, j, k] = x[o, indices[o, j, k], k]; returns whether all indices are below `size`, and stops at
+// those that are not.
 template <class T, class I>
-void take_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int64_t size, T* to) {
-  for (std::int64_t o = 0; o < taken.outer; ++o, from += size * taken.inner)
-    for (std::int64_t j = 0; j < taken.along; ++j, indices += taken.inner, to += taken.inner)
-      for (std::int64_t k = 0; k < taken.inner; ++k) to[k] = from[indices[k] * taken.inner + k];
+bool take_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int64_t size, T* to) {
+  for (std::int64_t o = 0; o < taken.outer; ++o, from += size * taken.inner) {
+    if (!all_inside(indices, taken.along * taken.inner, size)) return false;
+    if (taken.inner == 1)
+      for (std::int64_t j = 0; j < taken.along; ++j) to[j] = from[indices[j]];
+    else
+      for (std::int64_t j = 0; j < taken.along; ++j)
+        for (std::int64_t k = 0, at = j * taken.inner; k < taken.inner; ++k, ++at)
+          to[at] = from[indices[at] * taken.inner + k];
+    indices += taken.along * taken.inner;
+    to += taken.along * taken.inner;
+  }
+  return true;
 }
 
 Tensor taken_on_host(const char* op, const Tensor& x, const Tensor& indices, int axis,
@@ -132,9 +142,10 @@ Tensor taken_on_host(const char* op, const Tensor& x, const Tensor& indices, int
   Tensor y = make_result(common_device(op, {&x, &indices}, at), x.dtype(), indices.shape());
   const AroundAxis taken(indices.shape(), axis);
   visit_indices(indices, [&](const auto* first, std::int64_t count) {
-    require_inside(op, first, count, x.dim(axis), at);
-    visit_dtype(x.dtype(),
-                [&]<class T>(T) { take_cpu(read<T>(x), first, taken, x.dim(axis), write<T>(y)); });
+    visit_dtype(x.dtype(), [&]<class T>(T) {
+      if (!take_cpu(read<T>(x), first, taken, x.dim(axis), write<T>(y)))
+        require_inside(op, first, count, x.dim(axis), at);
+    });
   });
   if (is_floating(x.dtype()))
     record(op, {&x, &indices}, y,

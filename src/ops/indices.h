@@ -28,14 +28,21 @@ void visit_indices(const Tensor& indices, F&& f) {
     f(read<std::int64_t>(indices), indices.num_elements());
 }
 
+// Whether all are in [least, bound).
+template <class I>
+bool all_inside(const I* indices, std::int64_t count, std::int64_t bound, std::int64_t least = 0) {
+  bool inside = true;
+  for (std::int64_t place = 0; place < count; ++place)
+    inside &= (indices[place] >= least) & (indices[place] < bound);
+  return inside;
+}
+
 // Throws InvalidArgument that names the first index outside [least, bound) and its place.
 template <class I>
 void require_inside(const char* op, const I* indices, std::int64_t count, std::int64_t bound,
                     SourceLocation at, std::int64_t least = 0) {
-  bool inside = true;
+  if (all_inside(indices, count, bound, least)) return;
   for (std::int64_t place = 0; place < count; ++place)
-    inside &= (indices[place] >= least) & (indices[place] < bound);
-  for (std::int64_t place = 0; !inside && place < count; ++place)
     require(indices[place] >= least && indices[place] < bound, at, op, "index ", indices[place],
             " at place ", place, " is outside the ", bound, " rows");
 }

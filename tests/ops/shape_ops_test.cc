@@ -92,7 +92,7 @@ TEST(Transpose, EveryPermutationOfFourAxes) {
 
 TEST(Transpose, MatricesOfOddSizesAndAllElementSizes) {
   for (const Shape& shape : {Shape{1, 7}, Shape{33, 65}, Shape{100, 3}, Shape{64, 64}}) {
-    const Tensor x = minimum(counted(shape), 255);
+    const Tensor x = mod(counted(shape), 251);
     const std::vector<double> expected = transposed_by_hand(x, {1, 0});
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::u8})
       EXPECT_THAT(cast(transpose(cast(x, dtype)), DType::f64), holds<double>(expected))
