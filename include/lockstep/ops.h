@@ -25,7 +25,7 @@
 // A family foo is foo.h here and in src/ops foo.cc (checks, dispatch, gradient rules) and a body per
 // device; kernels that profit from wide vectors stand in foo_isa.cc, compiled for several instruction
 // sets and chosen at run time. Elementwise ops are a functor each in src/ops/unary_list.h and
-// binary_list.h.
+// binary_list.h, update rules in src/ops/update_functors.h.
 
 #include <lockstep/ops/activation.h>
 #include <lockstep/ops/attention.h>
@@ -50,4 +50,5 @@
 #include <lockstep/ops/sort.h>
 #include <lockstep/ops/threads.h>
 #include <lockstep/ops/update.h>
+#include <lockstep/ops/update_rule.h>
 #include <lockstep/ops/window.h>

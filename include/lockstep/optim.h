@@ -20,5 +20,6 @@
 #include <lockstep/optim/adam.h>
 #include <lockstep/optim/clip.h>
 #include <lockstep/optim/optimizer.h>
+#include <lockstep/optim/rule_optimizer.h>
 #include <lockstep/optim/schedule.h>
 #include <lockstep/optim/sgd.h>

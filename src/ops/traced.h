@@ -5,7 +5,6 @@
 #include <lockstep/ops/gather.h>
 #include <lockstep/ops/matmul.h>
 #include <lockstep/ops/operand.h>
-#include <lockstep/ops/update.h>
 
 #include <initializer_list>
 #include <span>
@@ -124,10 +123,6 @@ struct Sorted {
 Sorted sort(const Tensor& x, int axis, std::int64_t k, bool descending);
 
 // update_xla.cc
-AdamState adam(const AdamState& state, const Tensor& gradient, const Tensor& learning_rate,
-               const Tensor& step, const AdamOptions& options, const Tensor& gradient_scale);
-SgdState sgd(const SgdState& state, const Tensor& gradient, const Tensor& learning_rate,
-             const SgdOptions& options, const Tensor& gradient_scale);
 Tensor is_finite_all(std::span<const Tensor> tensors);
 Tensor global_norm(std::span<const Tensor> tensors);
 

@@ -1,41 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/update_kernels.h"
 
+#include <utility>
+
 namespace lockstep::LOCKSTEP_ISA_NAMESPACE {
 namespace {
 
-[[gnu::always_inline]] inline float square_root(float x) { return __builtin_sqrtf(x); }
-[[gnu::always_inline]] inline double square_root(double x) { return __builtin_sqrt(x); }
-
-template <class T>
-void adam(T* __restrict weights, T* __restrict first, T* __restrict second,
-          const T* __restrict gradient, std::int64_t n, const AdamFactors<T>& factors) {
-  const AdamFactors<T> f = factors;
+template <class Rule, class T, class... Slots>
+void update_elements(const T* scalars, const T* __restrict gradient, std::int64_t n,
+                     T* __restrict weights, Slots* __restrict... slots) {
+  const T scale = scalars[0], decay = scalars[1];
+  Values<T, Rule::kScalars> s;
+  for (int k = 0; k < Rule::kScalars; ++k) s.of[k] = scalars[2 + k];
   for (std::int64_t i = 0; i < n; ++i) {
-    const T g = gradient[i] * f.scale;
-    const T m = first[i] + (g - first[i]) * f.one_minus_beta1;
-    const T v = second[i] + (g * g - second[i]) * f.one_minus_beta2;
-    first[i] = m;
-    second[i] = v;
-    weights[i] = (weights[i] - weights[i] * f.decay) - f.rate * m / (square_root(v) + f.epsilon);
+    const T w = weights[i];
+    const Values<T, 1 + Rule::kSlots> next =
+        Rule::template element<T>(s, gradient[i] * scale, {{w - w * decay, slots[i]...}});
+    int k = 0;
+    weights[i] = next.of[k];
+    ((slots[i] = next.of[++k]), ...);
   }
 }
 
-template <class T>
-void sgd(T* __restrict weights, T* __restrict velocity, const T* __restrict gradient,
-         std::int64_t n, const SgdFactors<T>& factors) {
-  const SgdFactors<T> f = factors;
-  if (!velocity) {
-    for (std::int64_t i = 0; i < n; ++i)
-      weights[i] = (weights[i] - weights[i] * f.decay) - f.rate * (gradient[i] * f.scale);
-    return;
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T change = f.rate * (gradient[i] * f.scale);
-    const T v = f.momentum * velocity[i] - change;
-    velocity[i] = v;
-    weights[i] = (weights[i] - weights[i] * f.decay) + (f.nesterov ? f.momentum * v - change : v);
-  }
+template <class Rule, class T>
+void update(T* const* state, const T* gradient, std::int64_t n, const T* scalars) {
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    update_elements<Rule, T>(scalars, gradient, n, state[0], state[1 + k]...);
+  }(std::make_index_sequence<Rule::kSlots>());
 }
 
 // Element i goes to lane i mod kLanes; then halves of the lanes meet.
@@ -85,10 +76,11 @@ bool all_finite(const T* x, std::int64_t n) {
 
 template <class T>
 constexpr UpdateKernels<T> kernels_of() {
-  return {.adam = adam<T>,
-          .sgd = sgd<T>,
+#define LOCKSTEP_UPDATE(name, Functor) update<Functor, T>,
+  return {.update = {LOCKSTEP_UPDATE_RULES(LOCKSTEP_UPDATE)},
           .sum_of_squares = sum_of_squares<T>,
           .all_finite = all_finite<T>};
+#undef LOCKSTEP_UPDATE
 }
 
 }  // namespace

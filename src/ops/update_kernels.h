@@ -4,27 +4,18 @@
 #include <cstdint>
 
 #include "ops/isa.h"
+#include "ops/update_functors.h"
 
 namespace lockstep {
 
-// The scalars of one update, already combined.
+// In place over n elements of weights and slots, none of which overlap. `scalars` is the factors of
+// the gradient and of the weights' decay, then those of the rule.
 template <class T>
-struct AdamFactors {
-  T scale, decay, rate, one_minus_beta1, one_minus_beta2, epsilon;
-};
-template <class T>
-struct SgdFactors {
-  T scale, decay, rate, momentum;
-  bool nesterov;
-};
+using UpdateKernel = void (*)(T* const* state, const T* gradient, std::int64_t n, const T* scalars);
 
-// In place over n elements; no two arrays overlap. velocity is null without momentum.
 template <class T>
 struct UpdateKernels {
-  void (*adam)(T* weights, T* first, T* second, const T* gradient, std::int64_t n,
-               const AdamFactors<T>& factors);
-  void (*sgd)(T* weights, T* velocity, const T* gradient, std::int64_t n,
-              const SgdFactors<T>& factors);
+  UpdateKernel<T> update[kUpdateKinds];
   // In a fixed order of additions.
   double (*sum_of_squares)(const T* x, std::int64_t n);
   bool (*all_finite)(const T* x, std::int64_t n);
@@ -32,5 +23,13 @@ struct UpdateKernels {
 
 LOCKSTEP_ISA_TABLE(UpdateKernels<float>, f32_update);
 LOCKSTEP_ISA_TABLE(UpdateKernels<double>, f64_update);
+
+template <class T>
+const UpdateKernels<T>& update_kernels() {
+  if constexpr (std::is_same_v<T, float>)
+    return f32_update();
+  else
+    return f64_update();
+}
 
 }  // namespace lockstep

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+#include <vector>
+
 #include "ops/hlo.h"
 #include "ops/traced.h"
+#include "ops/update_bodies.h"
+#include "ops/update_functors.h"
 
 namespace lockstep::traced {
 namespace {
@@ -8,60 +13,65 @@ namespace {
 using hlo::Element;
 using hlo::Expr;
 
+constexpr const char* kOp = "apply_update";
+
 // Scalars are prepared in f64 as on CPUs, and used in the type that elements are computed in.
-Expr scalar(const char* op, const Tensor& x) {
-  return hlo::convert(hlo::reshape(hlo::operand(op, x), Shape{}), Element::f64);
+Expr scalar(const Tensor& x) {
+  return hlo::convert(hlo::reshape(hlo::operand(kOp, x), Shape{}), Element::f64);
 }
 
-Expr scaled(const char* op, const Tensor& gradient, const Tensor& scale) {
-  const Expr g = hlo::wide_operand(op, gradient);
-  return scale.defined() ? g * hlo::convert(scalar(op, scale), g.element()) : g;
-}
+struct TracedNumbers {
+  using Scalar = Expr;
+  Expr rate, number;
+  static Expr constant(double value) { return hlo::constant(value, {Element::f64, Shape{}}); }
+};
 
-Expr decayed(const Expr& weights, const Expr& rate, double decay) {
-  if (decay == 0) return weights;
-  return weights - weights * hlo::convert(rate * decay, weights.element());
+// What an update computes with, in the type that elements are computed in.
+struct Operands {
+  Element element;
+  Expr gradient, rate, number;
+  std::vector<Expr> state;  // as arguments
+
+  Operands(std::span<const Tensor> tensors, const Tensor& from, const UpdateStep& step)
+      : element(hlo::wide_operand(kOp, from).element()),
+        gradient(hlo::wide_operand(kOp, from)),
+        rate(scalar(step.learning_rate)),
+        number(scalar(step.number)) {
+    if (step.gradient_scale.defined())
+      gradient = gradient * in_element(scalar(step.gradient_scale));
+    for (const Tensor& tensor : tensors) state.push_back(hlo::operand(kOp, tensor));
+  }
+  Expr in_element(const Expr& x) const { return hlo::convert(x, element); }
+  Expr weights(double decay) const {
+    const Expr w = in_element(state[0]);
+    return decay == 0 ? w : w - w * in_element(rate * decay);
+  }
+};
+
+// f(0), f(1) ...
+template <int n, class F>
+Values<Expr, n> values(F&& f) {
+  return [&]<int... k>(std::integer_sequence<int, k...>) {
+    return Values<Expr, n>{{f(k)...}};
+  }(std::make_integer_sequence<int, n>());
 }
 
 }  // namespace
 
-AdamState adam(const AdamState& state, const Tensor& gradient, const Tensor& learning_rate,
-               const Tensor& step, const AdamOptions& options, const Tensor& gradient_scale) {
-  constexpr const char* op = "adam_update";
-  const DType dtype = state.weights.dtype();
-  const Expr g = scaled(op, gradient, gradient_scale);
-  const Expr rate = scalar(op, learning_rate), number = scalar(op, step);
-  const auto bias = [&](double beta) {  // 1 - beta^step
-    return 1 - hlo::pow(beta, number);
-  };
-  const Expr corrected =
-      hlo::convert(rate * hlo::sqrt(bias(options.beta2)) / bias(options.beta1), g.element());
-  const Expr old_w = hlo::operand(op, state.weights), old_m = hlo::operand(op, state.first),
-             old_v = hlo::operand(op, state.second);
-  const auto wide = [&](const Expr& x) { return hlo::convert(x, g.element()); };
-  const Expr m = wide(old_m) + (g - wide(old_m)) * (1 - options.beta1);
-  const Expr v = wide(old_v) + (g * g - wide(old_v)) * (1 - options.beta2);
-  const Expr w = decayed(wide(old_w), rate, options.weight_decay) -
-                 corrected * m / (hlo::sqrt(v) + options.epsilon);
-  return {hlo::tensor_in_place_of(old_w, w, dtype), hlo::tensor_in_place_of(old_m, m, dtype),
-          hlo::tensor_in_place_of(old_v, v, dtype)};
-}
-
-SgdState sgd(const SgdState& state, const Tensor& gradient, const Tensor& learning_rate,
-             const SgdOptions& options, const Tensor& gradient_scale) {
-  constexpr const char* op = "sgd_update";
-  const DType dtype = state.weights.dtype();
-  const Expr g = scaled(op, gradient, gradient_scale);
-  const Expr rate = scalar(op, learning_rate);
-  const Expr change = hlo::convert(rate, g.element()) * g;
-  const Expr old_w = hlo::operand(op, state.weights);
-  const Expr kept = decayed(hlo::convert(old_w, g.element()), rate, options.weight_decay);
-  if (options.momentum == 0)
-    return {hlo::tensor_in_place_of(old_w, kept - change, dtype), state.velocity};
-  const Expr old_v = hlo::operand(op, state.velocity);
-  const Expr v = options.momentum * hlo::convert(old_v, g.element()) - change;
-  const Expr w = kept + (options.nesterov ? options.momentum * v - change : v);
-  return {hlo::tensor_in_place_of(old_w, w, dtype), hlo::tensor_in_place_of(old_v, v, dtype)};
+void update(const UpdateRule& rule, std::span<Tensor> state, const Tensor& gradient,
+            const UpdateStep& step) {
+  const Operands in(state, gradient, step);
+  visit_update_rule(rule, [&]<class Rule>(Rule, const auto& options) {
+    const auto scalars = Rule::scalars(options, TracedNumbers{in.rate, in.number});
+    const auto next =
+        Rule::element(values<Rule::kScalars>([&](int k) { return in.in_element(scalars.of[k]); }),
+                      in.gradient, values<1 + Rule::kSlots>([&](int k) {
+                        return k == 0 ? in.weights(step.weight_decay)
+                                      : in.in_element(in.state[static_cast<std::size_t>(k)]);
+                      }));
+    for (std::size_t k = 0; k < state.size(); ++k)
+      state[k] = hlo::tensor_in_place_of(in.state[k], next.of[k], gradient.dtype());
+  });
 }
 
 Tensor is_finite_all(std::span<const Tensor> tensors) {

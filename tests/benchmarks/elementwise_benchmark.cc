@@ -99,23 +99,21 @@ void add_others() {
 void add_updates() {
   constexpr std::int64_t n = 10'000'000;
   const ls::Tensor gradient = ls::normal({n});
-  auto adam = std::make_shared<ls::AdamState>(
-      ls::AdamState{ls::normal({n}), ls::zeros({n}), ls::zeros({n})});
-  add(
-      "adam_10M",
-      [=, step = std::int64_t{0}]() mutable {
-        *adam = ls::adam_update(std::move(*adam), gradient, ls::Tensor(1e-3), ls::Tensor(++step));
-        return adam->weights.with_shape({n});
-      },
-      n, 28 * n);
-  auto sgd = std::make_shared<ls::SgdState>(ls::SgdState{ls::normal({n}), ls::zeros({n})});
-  add(
-      "sgd_momentum_10M",
-      [=] {
-        *sgd = ls::sgd_update(std::move(*sgd), gradient, ls::Tensor(1e-3), {.momentum = 0.9});
-        return sgd->weights.with_shape({n});
-      },
-      n, 20 * n);
+  const auto update = [&](const char* name, const ls::UpdateRule& rule, std::int64_t bytes) {
+    auto state = std::make_shared<std::vector<ls::Tensor>>(1, ls::normal({n}));
+    for (const ls::UpdateSlot& slot : ls::update_slots(rule))
+      state->push_back(ls::full({n}, slot.start));
+    add(
+        name,
+        [=, number = std::int64_t{0}]() mutable {
+          ls::apply_update(rule, *state, gradient,
+                           {.learning_rate = ls::Tensor(1e-3), .number = ls::Tensor(++number)});
+          return state->front().with_shape({n});
+        },
+        n, bytes);
+  };
+  update("adam_10M", ls::AdamRule{}, 28 * n);
+  update("sgd_momentum_10M", ls::SgdRule{.momentum = 0.9}, 20 * n);
   add(
       "global_norm_10M",
       [=] {

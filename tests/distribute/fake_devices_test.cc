@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
     Faults, FakeReplicasFault,
     ::testing::Values(
         Fault{BucketFault::no_wait_for_backward, "NoWaitForBackward", true, "race: ", "all_reduce"},
-        Fault{BucketFault::no_wait_for_reduction, "NoWaitForReduction", true, "race: adam_update",
+        Fault{BucketFault::no_wait_for_reduction, "NoWaitForReduction", true, "race: apply_update",
               "all_reduce"},
         Fault{BucketFault::wait_before_record, "WaitBeforeRecord", true, "wait before record",
               "communication"},

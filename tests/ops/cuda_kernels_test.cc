@@ -14,6 +14,7 @@
 #include "ops/cuda/softmax.cuh"
 #include "ops/cuda/update.cuh"
 #include "ops/cuda/window.cuh"
+#include "support/update_rows.h"
 #include "support/values.h"
 
 namespace lockstep::cuda {
@@ -355,35 +356,33 @@ TEST(CudaKernels, CrossEntropiesAndTheirGradients) {
   }
 }
 
-TEST(CudaKernels, AdamAndSgdStep) {
+TEST(CudaKernels, Updates) {
   constexpr std::size_t n = 70;
   const auto start = floats(n), gradient = floats(n, 1, 2);
-  std::vector<float> w = start, m(n), v(n), sw = start, velocity(n);
   const double rate = 0.1, scale = 0.5;
-  std::vector<double> expected(start.begin(), start.end()), em(n), ev(n), es = expected, evel(n);
-  for (int step = 1; step <= 3; ++step) {
-    const double number = step;
-    run(adam_kernel<float>, 2, w.data(), m.data(), v.data(), gradient.data(), &rate, &number,
-        &scale, AdamConstants{0.9, 0.999, 1e-7, 0.01}, n);
-    run(sgd_kernel<float>, 2, sw.data(), velocity.data(), gradient.data(), &rate,
-        static_cast<const double*>(nullptr), SgdConstants{0.9, 0.01, true}, n);
-    const double corrected =
-        rate * std::sqrt(1 - std::pow(0.999, number)) / (1 - std::pow(0.9, number));
-    for (std::size_t i = 0; i < n; ++i) {
-      const double g = gradient[i] * scale;
-      em[i] += (g - em[i]) * 0.1;
-      ev[i] += (g * g - ev[i]) * 0.001;
-      expected[i] -= expected[i] * rate * 0.01;
-      expected[i] -= corrected * em[i] / (std::sqrt(ev[i]) + 1e-7);
-      evel[i] = 0.9 * evel[i] - rate * gradient[i];
-      es[i] -= es[i] * rate * 0.01;
-      es[i] += 0.9 * evel[i] - rate * gradient[i];
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    EXPECT_NEAR(w[i], expected[i], 1e-5);
-    EXPECT_NEAR(sw[i], es[i], 1e-5);
-  }
+  for (const testing::UpdateRow& row : testing::update_rows())
+    visit_update_rule(row.rule, [&]<class Rule>(Rule, const auto& options) {
+      SCOPED_TRACE(row.name);
+      std::vector<std::vector<float>> state{start};
+      for (const UpdateSlot& slot : update_slots(row.rule))
+        state.emplace_back(n, static_cast<float>(slot.start));
+      Values<float*, 1 + Rule::kSlots> arrays{};
+      for (std::size_t k = 0; k < state.size(); ++k) arrays.of[k] = state[k].data();
+      std::vector<testing::Doubles> expected;
+      for (const auto& x : state) expected.emplace_back(x.begin(), x.end());
+      testing::Doubles scaled(gradient.begin(), gradient.end());
+      for (double& g : scaled) g *= scale;
+      for (int t = 1; t <= 3; ++t) {
+        const double number = t;
+        run(update_kernel<Rule, float>, 2, arrays, gradient.data(), &rate, &number, &scale, 0.01,
+            options, n);
+        for (double& w : expected[0]) w -= w * rate * 0.01;
+        row.update(expected, scaled, rate, t);
+      }
+      for (std::size_t k = 0; k < state.size(); ++k)
+        for (std::size_t i = 0; i < n; ++i)
+          EXPECT_NEAR(state[k][i], expected[k][i], 1e-5 * (1 + std::abs(expected[k][i])));
+    });
 }
 
 // ---- windows
@@ -422,7 +421,8 @@ template <class F>
 void for_each_product(const Convolution& c, F&& f) {
   const Index in = c.in_c / c.groups, out = c.out_c / c.groups;
   for (Index plane = 0; plane < c.batch * c.out_d * c.kernel_d; ++plane) {
-    const Index e = plane % c.kernel_d, n = plane / c.kernel_d;  // n: images and planes of the result
+    const Index e = plane % c.kernel_d,
+                n = plane / c.kernel_d;  // n: images and planes of the result
     const Index depth = n % c.out_d * c.stride_d + e * c.dilation_d - c.pad_front;
     if (depth < 0 || depth >= c.in_d) continue;
     const Index image = n / c.out_d * c.in_d + depth;

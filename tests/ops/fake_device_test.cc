@@ -12,6 +12,7 @@
 #include "device/fake/devices.h"
 #include "support/errors.h"
 #include "support/op_cases.h"
+#include "support/update_rows.h"
 #include "support/values.h"
 
 namespace lockstep {
@@ -22,6 +23,10 @@ using lockstep::testing::op_cases;
 using lockstep::testing::OpCase;
 using lockstep::testing::OpInputs;
 using lockstep::testing::throws;
+using lockstep::testing::update_rows;
+using lockstep::testing::update_start;
+using lockstep::testing::update_step;
+using lockstep::testing::UpdateRow;
 using ::testing::IsEmpty;
 
 constexpr Device kFake{DeviceKind::fake, 0};
@@ -75,16 +80,20 @@ TEST(OnFakeDevice, UpdatesInPlaceWithScalarsOfTheDevice) {
     const DeviceScope scope(device);
     Noise noise(3);
     const Tensor gradient = copy_to(noise.tensor<float>({50}), device);
-    AdamState adam{copy_to(noise.tensor<float>({50}), device), zeros({50}), zeros({50})};
-    SgdState sgd{copy_to(noise.tensor<float>({50}), device), zeros({50})};
     const std::int64_t copies = update_copies();
-    for (int step = 1; step <= 3; ++step) {
-      adam = adam_update(std::move(adam), gradient, Tensor(0.1), Tensor(std::int64_t{step}),
-                         {.weight_decay = 0.01}, Tensor(0.5f));
-      sgd = sgd_update(std::move(sgd), gradient, Tensor(0.1), {.momentum = 0.9});
+    std::vector<std::vector<std::byte>> results;
+    for (const UpdateRow& row : update_rows()) {
+      std::vector<Tensor> state =
+          update_start(row.rule, copy_to(noise.tensor<float>({50}), device));
+      for (int step = 1; step <= 3; ++step) {
+        UpdateStep scaled = update_step(0.1, step, 0.01);
+        scaled.gradient_scale = Tensor(0.5f);
+        apply_update(row.rule, state, gradient, scaled);
+      }
+      for (const Tensor& x : state) results.push_back(bytes_of(x));
     }
     EXPECT_EQ(update_copies(), copies);
-    return std::vector{bytes_of(adam.weights), bytes_of(adam.second), bytes_of(sgd.weights)};
+    return results;
   };
   const auto expected = updated(Device{});
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

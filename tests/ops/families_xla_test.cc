@@ -17,6 +17,7 @@
 
 #include "support/errors.h"
 #include "support/traced.h"
+#include "support/update_rows.h"
 #include "support/values.h"
 
 namespace lockstep {
@@ -398,46 +399,48 @@ TEST(RandomXla, DrawsTheIntegersOfCpu) {
                      {.gradients = false});
 }
 
-// One step from weights, first and second moments, or a velocity, and a gradient.
-void expect_updates(const Tensors& x, double tolerance) {
-  const Comparison how{.tolerance = tolerance, .gradients = false};
-  for (const double decay : {0.0, 0.1})
-    expect_same_traced(
-        {x[0], x[1], x[2], x[3], Tensor(0.01), Tensor(std::int64_t{3}), Tensor(0.5f)},
-        [&](const Tensors& xs) {
-          const AdamState adam = adam_update({xs[0], xs[1], xs[2]}, xs[3], xs[4], xs[5],
-                                             {.weight_decay = decay}, xs[6]);
-          const AdamState plain = adam_update({xs[0], xs[1], xs[2]}, xs[3], xs[4], xs[5]);
-          return Tensors{adam.weights, adam.first, adam.second, plain.weights};
-        },
-        how);
-  for (const SgdOptions& options :
-       {SgdOptions{}, SgdOptions{.momentum = 0.9}, SgdOptions{.momentum = 0.9, .nesterov = true},
-        SgdOptions{.momentum = 0.5, .weight_decay = 0.1}})
-    expect_same_traced(
-        {x[0], x[1], x[3], Tensor(0.1)},
-        [&](const Tensors& xs) {
-          const SgdState state =
-              sgd_update({xs[0], options.momentum > 0 ? xs[1] : Tensor()}, xs[2], xs[3], options);
-          return options.momentum > 0 ? Tensors{state.weights, state.velocity}
-                                      : Tensors{state.weights};
-        },
-        how);
+void expect_updates(const UpdateRow& row, const Shape& shape, DType dtype, double tolerance) {
+  for (const double decay : {0.0, 0.1}) {
+    Noise noise(10);
+    Tensors x = update_start(row.rule, noise.tensor<float>(shape));
+    x[0] = cast(x[0], dtype);
+    for (std::size_t k = 1; k < x.size(); ++k)
+      x[k] = cast(x[k] + square(noise.tensor<float>(shape)), dtype);
+    x.insert(x.end(), {cast(noise.tensor<float>(shape), dtype), Tensor(0.01),
+                       Tensor(std::int64_t{3}), Tensor(0.5f)});
+    const auto update = [&](const Tensors& xs, bool scaled) {
+      const std::size_t n = xs.size() - 4;
+      Tensors state(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n));
+      apply_update(row.rule, state, xs[n],
+                   {.learning_rate = xs[n + 1],
+                    .number = xs[n + 2],
+                    .gradient_scale = scaled ? xs[n + 3] : Tensor(),
+                    .weight_decay = decay});
+      return state;
+    };
+    for (const bool scaled : {true, false})
+      expect_same_traced(x, [&](const Tensors& xs) { return update(xs, scaled); },
+                         {.tolerance = tolerance, .gradients = false});
+  }
 }
 
 TEST(UpdateXla, EqualsCpu) {
   LOCKSTEP_REQUIRE_PLUGIN();
+  for (const UpdateRow& row : update_rows()) {
+    SCOPED_TRACE(row.name);
+    for (const auto& [dtype, tolerance] :
+         {std::pair(DType::f32, 2e-6), std::pair(DType::f64, 1e-11), std::pair(DType::f16, 1e-3),
+          std::pair(DType::bf16, 8e-3)})
+      expect_updates(row, {3, 4}, dtype, tolerance);
+    for (const Shape& shape : {Shape{0, 4}, Shape{}, Shape{257}})
+      expect_updates(row, shape, DType::f32, 2e-6);
+  }
+}
+
+TEST(UpdateXla, NormsEqualCpu) {
+  LOCKSTEP_REQUIRE_PLUGIN();
   Noise noise(10);
-  const auto state = [&](const Shape& shape, DType dtype) {
-    const auto drawn = [&] { return cast(noise.tensor<float>(shape), dtype); };
-    return Tensors{drawn(), drawn(), square(drawn()), drawn()};
-  };
-  for (const auto& [dtype, tolerance] : {std::pair(DType::f32, 1e-6), std::pair(DType::f64, 1e-12),
-                                         std::pair(DType::f16, 1e-3), std::pair(DType::bf16, 8e-3)})
-    expect_updates(state({3, 4}, dtype), tolerance);
-  for (const Shape& shape : {Shape{0, 4}, Shape{}, Shape{257}})
-    expect_updates(state(shape, DType::f32), 1e-6);
-  const Tensors x = state({3, 4}, DType::f32);
+  const Tensors x = {noise.tensor<float>({3, 4}), noise.tensor<float>({3, 4})};
   const Tensor infinite = vec({1, std::numeric_limits<float>::infinity()});
   expect_same_traced({x[0], x[1], infinite},
                      [](const Tensors& xs) {

@@ -20,6 +20,11 @@ using T = const Tensor&;
 
 Tensor indices() { return Tensor({2}, {0, 1}); }
 
+void update(const UpdateRule& rule, std::vector<Tensor> state, const Tensor& gradient,
+            const UpdateStep& step, SourceLocation at = SourceLocation::current()) {
+  apply_update(rule, state, gradient, step, at);
+}
+
 struct Call {
   const char* op;
   const char* argument;
@@ -152,10 +157,10 @@ const Call kCalls[] = {
     {"conv2d", "w", [](T x, T u) { conv2d(x, u, u); }, __LINE__},
     {"conv2d_input_gradient", "dy", [](T x, T u) { conv2d_input_gradient(u, x, {1, 1, 1, 1}); }, __LINE__},
     {"conv2d_weight_gradient", "x", [](T x, T u) { conv2d_weight_gradient(x, u, {1, 1, 1, 1}); }, __LINE__},
-    {"sgd_update", "weights", [](T x, T u) { sgd_update({u, {}}, x, x); }, __LINE__},
-    {"sgd_update", "the gradient", [](T x, T u) { sgd_update({x, {}}, u, x); }, __LINE__},
-    {"sgd_update", "learning_rate", [](T x, T u) { sgd_update({x, {}}, x, u); }, __LINE__},
-    {"adam_update", "the first moment", [](T x, T u) { adam_update({x, u, x}, x, x, x); }, __LINE__},
+    {"apply_update", "weights", [](T x, T u) { update(SgdRule{}, {u}, x, {.learning_rate = x, .number = x}); }, __LINE__},
+    {"apply_update", "the gradient", [](T x, T u) { update(SgdRule{}, {x}, u, {.learning_rate = x, .number = x}); }, __LINE__},
+    {"apply_update", "learning_rate", [](T x, T u) { update(SgdRule{}, {x}, x, {.learning_rate = u, .number = x}); }, __LINE__},
+    {"apply_update", "slot 'm'", [](T x, T u) { update(AdamRule{}, {x, u, x}, x, {.learning_rate = x, .number = x}); }, __LINE__},
     {"global_norm", "a tensor", [](T x, T u) { global_norm(std::vector{x, u}); }, __LINE__},
     {"is_finite_all", "a tensor", [](T, T u) { is_finite_all(std::vector{u}); }, __LINE__},
 };

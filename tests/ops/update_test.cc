@@ -7,6 +7,7 @@
 
 #include "ops/every_isa.h"
 #include "support/errors.h"
+#include "support/update_rows.h"
 #include "support/values.h"
 
 namespace lockstep {
@@ -14,188 +15,182 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-// Adam as its documentation has it, in double.
-struct AdamReference {
-  std::vector<double> weights, first, second;
-  void update(const std::vector<double>& gradient, double rate, int step, const AdamOptions& o,
-              double scale) {
-    const double corrected =
-        rate * std::sqrt(1 - std::pow(o.beta2, step)) / (1 - std::pow(o.beta1, step));
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const double g = gradient[i] * scale;
-      first[i] = o.beta1 * first[i] + (1 - o.beta1) * g;
-      second[i] = o.beta2 * second[i] + (1 - o.beta2) * g * g;
-      weights[i] -= rate * o.weight_decay * weights[i];
-      weights[i] -= corrected * first[i] / (std::sqrt(second[i]) + o.epsilon);
-    }
-  }
+using State = std::vector<Tensor>;
+
+// How far one rounding to a dtype is from the formula, relative and of numbers near 0.
+struct Precision {
+  DType dtype;
+  double relative, absolute;
 };
+constexpr Precision kPrecisions[] = {{DType::f64, 1e-14, 1e-300},
+                                     {DType::f32, 2e-6, 1e-30},
+                                     {DType::f16, 1e-3, 1e-7},
+                                     {DType::bf16, 8e-3, 1e-30}};
 
-std::vector<double> doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
-
-constexpr std::pair<DType, double> kFloats[] = {
-    {DType::f64, 1e-12}, {DType::f32, 2e-6}, {DType::f16, 0.02}, {DType::bf16, 0.1}};
-
-void expect_near(const Tensor& actual, const std::vector<double>& expected, double tolerance) {
-  const auto values = doubles(actual);
-  ASSERT_EQ(values.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(values[i], expected[i], tolerance);
+// One update from `state` by the formula.
+std::vector<Doubles> expected_update(const UpdateRow& row, const State& state,
+                                     const Tensor& gradient, double rate, int t, double decay,
+                                     double scale) {
+  std::vector<Doubles> expected;
+  for (const Tensor& x : state) expected.push_back(doubles_of(x));
+  for (double& w : expected[0]) w -= rate * decay * w;
+  Doubles g = doubles_of(gradient);
+  for (double& x : g) x *= scale;
+  row.update(expected, g, rate, t);
+  return expected;
 }
 
-TEST(Adam, FollowsTheFormula) {
-  for (const auto& [dtype, tolerance] : kFloats)
+// What an update changes is rounded once, so is as near to the formula as its dtype allows.
+void expect_rounded_once(const State& actual, const State& before,
+                         const std::vector<Doubles>& expected, const Precision& precision) {
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    ASSERT_EQ(actual[k].dtype(), precision.dtype);
+    const Doubles values = doubles_of(actual[k]), old = doubles_of(before[k]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(
+          values[i], expected[k][i],
+          precision.relative * (std::abs(expected[k][i]) + std::abs(old[i])) + precision.absolute)
+          << "state " << k << " element " << i;
+  }
+}
+
+class UpdateRules : public ::testing::TestWithParam<UpdateRow> {};
+INSTANTIATE_TEST_SUITE_P(Rules, UpdateRules, ::testing::ValuesIn(update_rows()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(UpdateRules, FollowTheFormula) {
+  const UpdateRow& row = GetParam();
+  for (const Precision& precision : kPrecisions)
     for (const std::int64_t n : {1, 13, 1500}) {
-      const AdamOptions options{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1};
+      SCOPED_TRACE(std::string(name_of(precision.dtype)) + " of " + std::to_string(n));
       Noise noise(1);
-      AdamState state{cast(noise.tensor<double>({n}), dtype), zeros({n}, dtype), zeros({n}, dtype)};
-      AdamReference reference{doubles(state.weights), doubles(state.first), doubles(state.second)};
-      for (int step = 1; step <= 5; ++step) {
-        const Tensor gradient = cast(noise.tensor<double>({n}), dtype);
-        const double rate = 0.1 / step;
-        state = adam_update(std::move(state), gradient, Tensor(rate), Tensor(std::int64_t{step}),
-                            options, Tensor(0.5));
-        reference.update(doubles(gradient), rate, step, options, 0.5);
+      State state = update_start(row.rule, cast(noise.tensor<double>({n}), precision.dtype));
+      for (int t = 1; t <= 5; ++t) {
+        const Tensor gradient = cast(noise.tensor<double>({n}), precision.dtype);
+        UpdateStep step = update_step(0.1 / t, t, 0.1);
+        step.gradient_scale = Tensor(0.5);
+        const State before = state;
+        apply_update(row.rule, state, gradient, step);
+        expect_rounded_once(
+            state, before, expected_update(row, before, gradient, 0.1 / t, t, 0.1, 0.5), precision);
       }
-      EXPECT_EQ(state.weights.dtype(), dtype);
-      expect_near(state.weights, reference.weights, tolerance);
-      expect_near(state.first, reference.first, tolerance);
-      expect_near(state.second, reference.second, tolerance);
     }
+}
+
+TEST_P(UpdateRules, StayWithTheFormulaInDouble) {
+  const UpdateRow& row = GetParam();
+  Noise noise(2);
+  State state = update_start(row.rule, noise.tensor<double>({40}));
+  std::vector<Doubles> expected;
+  for (const Tensor& x : state) expected.push_back(doubles_of(x));
+  for (int t = 1; t <= 50; ++t) {
+    const Tensor gradient = noise.tensor<double>({40});
+    apply_update(row.rule, state, gradient, update_step(0.01, t));
+    row.update(expected, doubles_of(gradient), 0.01, t);
+  }
+  for (std::size_t k = 0; k < state.size(); ++k)
+    for (std::size_t i = 0; i < 40; ++i)
+      EXPECT_NEAR(state[k].data<double>()[i], expected[k][i],
+                  1e-11 * (1 + std::abs(expected[k][i])))
+          << "state " << k;
+}
+
+TEST_P(UpdateRules, GiveTheSameBitsOnEveryIsa) {
+  const UpdateRow& row = GetParam();
+  const IsaGuard guard;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    std::vector<std::vector<Doubles>> results;
+    for (const Isa isa : runnable_isas()) {
+      set_isa(isa);
+      Noise noise(3);
+      State state = update_start(row.rule, cast(noise.tensor<double>({1517}), dtype));
+      for (int t = 1; t <= 3; ++t)
+        apply_update(row.rule, state, cast(noise.tensor<double>({1517}), dtype),
+                     update_step(0.01, t, 0.1));
+      results.emplace_back();
+      for (const Tensor& x : state) results.back().push_back(doubles_of(x));
+    }
+    for (const auto& result : results) EXPECT_EQ(result, results[0]) << name_of(dtype);
+  }
+}
+
+TEST_P(UpdateRules, OverwriteWhatNobodyElseHolds) {
+  const UpdateRow& row = GetParam();
+  State state = update_start(row.rule, full({1000}, 3));
+  std::vector<const void*> places, now;
+  for (const Tensor& x : state) places.push_back(x.raw_data());
+  const std::int64_t copies = update_copies();
+  for (int t = 1; t <= 3; ++t) apply_update(row.rule, state, ones({1000}), update_step(0.1, t));
+  for (const Tensor& x : state) now.push_back(x.raw_data());
+  EXPECT_EQ(now, places);
+  EXPECT_EQ(update_copies(), copies);
+  for (const Tensor& x : state) EXPECT_TRUE(x.unique());
+}
+
+TEST_P(UpdateRules, OfNothingAreFine) {
+  State state = update_start(GetParam().rule, zeros({0, 3}));
+  apply_update(GetParam().rule, state, zeros({0, 3}), update_step(0.1, 1));
+  EXPECT_EQ(state[0].shape(), (Shape{0, 3}));
 }
 
 // With momenta of zero the first step of Adam is the learning rate in the gradient's direction.
 TEST(Adam, FirstStepIsTheLearningRate) {
-  AdamState state{vec<float>({1, 1}), zeros({2}), zeros({2})};
-  state = adam_update(std::move(state), vec<float>({100, -0.01f}), Tensor(0.25f),
-                      Tensor(std::int64_t{1}));
-  EXPECT_NEAR(state.weights.data<float>()[0], 0.75, 1e-5);
-  EXPECT_NEAR(state.weights.data<float>()[1], 1.25, 1e-4);
-}
-
-TEST(Sgd, FollowsTheFormula) {
-  for (const auto& [dtype, tolerance] : kFloats)
-    for (const auto& [momentum, nesterov] :
-         {std::pair{0.0, false}, std::pair{0.9, false}, std::pair{0.9, true}}) {
-      constexpr std::int64_t n = 1100;
-      const SgdOptions options{.momentum = momentum, .nesterov = nesterov, .weight_decay = 0.2};
-      Noise noise(2);
-      SgdState state{cast(noise.tensor<double>({n}), dtype),
-                     momentum == 0 ? Tensor() : zeros({n}, dtype)};
-      std::vector<double> weights = doubles(state.weights), velocity(n, 0.0);
-      for (int step = 1; step <= 4; ++step) {
-        const Tensor gradient = cast(noise.tensor<double>({n}), dtype);
-        state = sgd_update(std::move(state), gradient, Tensor(0.1), options, Tensor(2.0f));
-        const auto g = doubles(gradient);
-        for (std::size_t i = 0; i < n; ++i) {
-          const double change = 0.1 * 2 * g[i];
-          velocity[i] = momentum * velocity[i] - change;
-          weights[i] -= 0.1 * 0.2 * weights[i];
-          weights[i] += nesterov ? momentum * velocity[i] - change : velocity[i];
-        }
-      }
-      expect_near(state.weights, weights, tolerance);
-      EXPECT_EQ(state.velocity.defined(), momentum != 0);
-      if (momentum != 0) expect_near(state.velocity, velocity, tolerance);
-    }
-}
-
-TEST(Update, OverwritesWhatNobodyElseHolds) {
-  AdamState state{full({1000}, 3), zeros({1000}), zeros({1000})};
-  const void* const places[] = {state.weights.raw_data(), state.first.raw_data(),
-                                state.second.raw_data()};
-  const std::int64_t copies = update_copies();
-  for (int step = 1; step <= 3; ++step)
-    state = adam_update(std::move(state), ones({1000}), Tensor(0.1), Tensor(std::int64_t{step}));
-  EXPECT_EQ(state.weights.raw_data(), places[0]);
-  EXPECT_EQ(state.first.raw_data(), places[1]);
-  EXPECT_EQ(state.second.raw_data(), places[2]);
-  SgdState sgd{full({1000}, 3), zeros({1000})};
-  const void* const weights = sgd.weights.raw_data();
-  sgd = sgd_update(std::move(sgd), ones({1000}), Tensor(0.1), {.momentum = 0.9});
-  EXPECT_EQ(sgd.weights.raw_data(), weights);
-  EXPECT_EQ(update_copies(), copies);
-  EXPECT_TRUE(state.weights.unique());
+  State state{vec<float>({1, 1}), zeros({2}), zeros({2})};
+  apply_update(AdamRule{}, state, vec<float>({100, -0.01f}), update_step(0.25, 1));
+  EXPECT_NEAR(state[0].data<float>()[0], 0.75, 1e-5);
+  EXPECT_NEAR(state[0].data<float>()[1], 1.25, 1e-4);
 }
 
 TEST(Update, KeepsTheValueThatSomebodyHolds) {
   Tensor weights = full({3}, 3);
   const Tensor held = weights;
   const Tensor view = weights.with_shape({3, 1});
-  AdamState state{std::move(weights), zeros({3}), zeros({3})};
+  State state{std::move(weights), zeros({3}), zeros({3})};
   const std::int64_t copies = update_copies();
-  state = adam_update(std::move(state), ones({3}), Tensor(1.0), Tensor(std::int64_t{1}));
+  apply_update(AdamRule{}, state, ones({3}), update_step(1, 1));
   EXPECT_THAT(held, holds<float>({3, 3, 3}));
   EXPECT_THAT(view, holds<float>({3, 3, 3}));
-  EXPECT_NEAR(state.weights.data<float>()[0], 2, 1e-5);
+  EXPECT_NEAR(state[0].data<float>()[0], 2, 1e-5);
   EXPECT_EQ(update_copies(), copies + 1);
   // Slots that are one and the same tensor stay apart.
   const Tensor zero = zeros({1});
-  AdamState shared{ones({1}), zero, zero};
-  shared = adam_update(std::move(shared), full({1}, 3), Tensor(1.0), Tensor(std::int64_t{1}));
-  EXPECT_FLOAT_EQ(shared.first.item<float>(), 0.3f);
-  EXPECT_FLOAT_EQ(shared.second.item<float>(), 0.009f);
+  State shared{ones({1}), zero, zero};
+  apply_update(AdamRule{}, shared, full({1}, 3), update_step(1, 1));
+  EXPECT_FLOAT_EQ(shared[1].item<float>(), 0.3f);
+  EXPECT_FLOAT_EQ(shared[2].item<float>(), 0.009f);
   EXPECT_THAT(zero, holds<float>({0}));
 }
 
 TEST(Update, RefusesWhatDoesNotFitAndKeepsTheState) {
-  AdamState state{ones({2}), zeros({2}), zeros({2})};
-  const Tensor gradient = ones({2}), rate(0.1), step(std::int64_t{1});
-  EXPECT_THAT([&] { adam_update(std::move(state), ones({3}), rate, step); },
-              throws<InvalidArgument>("[adam_update]", "gradient", "[2]", "[3]"));
-  EXPECT_THAT([&] { adam_update(std::move(state), ones({2}, DType::f64), rate, step); },
+  State state{ones({2}), zeros({2}), zeros({2})};
+  const auto refused = [](const UpdateRule& rule, State state, const Tensor& gradient,
+                          const UpdateStep& step) {
+    return [=] {
+      State changed = state;
+      apply_update(rule, changed, gradient, step);
+    };
+  };
+  const Tensor gradient = ones({2}), one(std::int64_t{1}), rate(0.1);
+  const UpdateStep step{.learning_rate = rate, .number = one};
+  EXPECT_THAT(([&] { apply_update(AdamRule{}, state, ones({3}), step); }),
+              throws<InvalidArgument>("[apply_update]", "gradient", "[2]", "[3]"));
+  EXPECT_THAT(refused(AdamRule{}, state, ones({2}, DType::f64), step),
               throws<InvalidArgument>("f32", "f64"));
-  EXPECT_THAT([&] { adam_update(std::move(state), gradient, ones({2}), step); },
+  EXPECT_THAT(refused(AdamRule{}, state, gradient, {.learning_rate = ones({2}), .number = one}),
               throws<InvalidArgument>("learning_rate", "[2]"));
-  EXPECT_THAT([&] { adam_update(std::move(state), gradient, rate, Tensor(std::int64_t{0})); },
-              throws<InvalidArgument>("step", "0"));
-  EXPECT_THAT([&] { adam_update(std::move(state), gradient, Tensor(), step); },
+  EXPECT_THAT(refused(AdamRule{}, state, gradient, update_step(0.1, 0)),
+              throws<InvalidArgument>("number", "0"));
+  EXPECT_THAT(refused(AdamRule{}, state, gradient, {.number = one}),
               throws<InvalidArgument>("learning_rate", "undefined"));
-  EXPECT_THAT(state.weights, holds<float>({1, 1}));
-  EXPECT_THAT(
-      [&] {
-        adam_update({ones({2}), zeros({1}), zeros({2})}, gradient, rate, step);
-      },
-      throws<InvalidArgument>("first moment"));
-  EXPECT_THAT(
-      [&] {
-        sgd_update({ones({2}), Tensor()}, gradient, rate, {.momentum = 0.5});
-      },
-      throws<InvalidArgument>("[sgd_update]", "velocity"));
-  EXPECT_THAT(
-      [&] {
-        sgd_update({ones({2}, DType::i32), Tensor()}, ones({2}, DType::i32), rate);
-      },
-      throws<InvalidArgument>("i32"));
-}
-
-TEST(Update, OfNothingIsFine) {
-  AdamState state = adam_update({zeros({0}), zeros({0}), zeros({0})}, zeros({0}), Tensor(0.1),
-                                Tensor(std::int64_t{1}));
-  EXPECT_EQ(state.weights.shape(), Shape{0});
-}
-
-TEST(Update, BitsAreTheSameOnEveryIsa) {
-  const IsaGuard guard;
-  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-    std::vector<std::vector<double>> results;
-    for (const Isa isa : runnable_isas()) {
-      set_isa(isa);
-      Noise noise(3);
-      AdamState adam{cast(noise.tensor<double>({517}), dtype), zeros({517}, dtype),
-                     zeros({517}, dtype)};
-      SgdState sgd{cast(noise.tensor<double>({517}), dtype), zeros({517}, dtype)};
-      for (int step = 1; step <= 3; ++step) {
-        const Tensor gradient = cast(noise.tensor<double>({517}), dtype);
-        adam = adam_update(std::move(adam), gradient, Tensor(0.01), Tensor(std::int64_t{step}));
-        sgd =
-            sgd_update(std::move(sgd), gradient, Tensor(0.01), {.momentum = 0.9, .nesterov = true});
-      }
-      results.push_back(doubles(adam.weights));
-      for (const double w : doubles(sgd.weights)) results.back().push_back(w);
-      results.back().push_back(global_norm(std::vector{adam.weights, sgd.weights}).item<double>());
-    }
-    for (const auto& result : results) EXPECT_EQ(result, results[0]) << name_of(dtype);
-  }
+  EXPECT_THAT(state[0], holds<float>({1, 1}));
+  EXPECT_THAT(refused(AdamRule{}, {ones({2}), zeros({1}), zeros({2})}, gradient, step),
+              throws<InvalidArgument>("slot 'm'", "[1]"));
+  EXPECT_THAT(refused(SgdRule{.momentum = 0.5}, {ones({2}), Tensor()}, gradient, step),
+              throws<InvalidArgument>("[apply_update]", "slot 'velocity' is undefined"));
+  EXPECT_THAT(refused(SgdRule{.momentum = 0.5}, {ones({2})}, gradient, step),
+              throws<InvalidArgument>("1 slots", "got 1 tensors"));
+  EXPECT_THAT(refused(SgdRule{}, {ones({2}, DType::i32)}, ones({2}, DType::i32), step),
+              throws<InvalidArgument>("i32"));
 }
 
 TEST(IsFiniteAll, FindsTheOneThatIsNot) {
@@ -225,12 +220,25 @@ TEST(GlobalNorm, IsTheNormOfAllTogether) {
   EXPECT_NEAR(global_norm(std::vector{full({4}, 1e-30)}).item<double>() / 2e-30, 1, 1e-6);
   double squares = 0;
   const Tensor x = Noise(4).tensor<double>({4999});
-  for (const double value : doubles(x)) squares += value * value;
-  for (const auto& [dtype, tolerance] : kFloats)
+  for (const double value : doubles_of(x)) squares += value * value;
+  for (const auto& [dtype, relative, absolute] : kPrecisions)
     EXPECT_NEAR(global_norm(std::vector{cast(x, dtype)}).item<double>(), std::sqrt(squares),
-                tolerance + 2e-6)
+                std::sqrt(squares) * relative + 2e-6)
         << name_of(dtype);
   EXPECT_TRUE(std::isnan(global_norm(std::vector{vec<float>({NAN})}).item<float>()));
+}
+
+TEST(GlobalNorm, BitsAreTheSameOnEveryIsa) {
+  const IsaGuard guard;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Tensor x = cast(Noise(3).tensor<double>({1517}), dtype);
+    std::vector<float> results;
+    for (const Isa isa : runnable_isas()) {
+      set_isa(isa);
+      results.push_back(global_norm(std::vector{x, x}).item<float>());
+    }
+    for (const float result : results) EXPECT_EQ(result, results[0]) << name_of(dtype);
+  }
 }
 
 }  // namespace

@@ -1,68 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/ops/update_rule.h>
 #include <lockstep/tensor/tensor.h>
 
+#include <cstdint>
 #include <span>
 
 namespace lockstep {
 
-// Update ops: one optimizer step of one variable in one pass over its memory. They take their state
-// by move and return the new one. A tensor of it that is unique() is overwritten in place; one that
-// somebody else holds keeps its value, and the new value goes to a fresh buffer. On an error the
-// state is as it was.
+// What all variables of a training step share. All that changes over time is a scalar tensor of any
+// dtype, so that the same update can be traced.
+struct UpdateStep {
+  Tensor learning_rate = {};
+  Tensor number;               // of this update, from 1 on
+  Tensor gradient_scale = {};  // multiplies the gradient first (unscaling, clipping); undefined: 1
+  double weight_decay = 0;     // weights shrink by learning_rate * weight_decay first
+};
+
+// One update of a variable by a rule, in one pass over its memory. `state` is the weights and then
+// the slots of the rule (update_slots), and becomes the new ones. A tensor of it that is unique() is
+// overwritten in place; one that somebody else holds keeps its value, and the new value goes to a
+// fresh buffer. On an error the state is as it was.
 //
-// Weights, slots and gradient are of one floating dtype and shape. What changes over time comes as
-// a scalar tensor of any dtype: learning rate, step (i64: the number of this update, from 1 on) and
-// the factor that the gradient is multiplied by first (unscaling and clipping; undefined: 1).
-// Scalars are prepared in double; elements see only + - * / sqrt, each rounded by itself, so all
-// instruction sets give the same bits. f16 and bf16 are updated in float and rounded once. Nothing
-// is recorded.
-//
-// InvalidArgument for dtypes, shapes or scalars that do not fit.
-
-struct AdamOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-7;
-  double weight_decay =
-      0;  // decoupled: weights shrink by learning_rate * weight_decay first (AdamW)
-};
-
-struct AdamState {
-  Tensor weights;
-  Tensor first, second;  // running means of the gradient and of its square, 0 at the start
-};
-
-// Adam as Keras and section 2 (end) of arXiv:1412.6980 have it:
-//   first  += (gradient - first) (1 - beta1)
-//   second += (gradient^2 - second) (1 - beta2)
-//   weights -= learning_rate sqrt(1 - beta2^step) / (1 - beta1^step) first / (sqrt(second) +
-//   epsilon)
-LOCKSTEP_EXPORT AdamState adam_update(AdamState&& state, const Tensor& gradient,
-                                      const Tensor& learning_rate, const Tensor& step,
-                                      const AdamOptions& options = {},
-                                      const Tensor& gradient_scale = {},
-                                      SourceLocation at = SourceLocation::current());
-
-struct SgdOptions {
-  double momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;  // decoupled, as Adam's
-};
-
-struct SgdState {
-  Tensor weights;
-  Tensor velocity;  // 0 at the start; undefined and left so where momentum is 0
-};
-
-// Gradient descent as Keras has it. Without momentum weights -= learning_rate gradient; with it
-//   velocity = momentum velocity - learning_rate gradient
-//   weights += velocity, or with nesterov momentum velocity - learning_rate gradient
-LOCKSTEP_EXPORT SgdState sgd_update(SgdState&& state, const Tensor& gradient,
-                                    const Tensor& learning_rate, const SgdOptions& options = {},
-                                    const Tensor& gradient_scale = {},
-                                    SourceLocation at = SourceLocation::current());
+// State and gradient are of one floating dtype and shape. Scalars are prepared in double; elements
+// see only + - * / sqrt, comparisons and what is made of them, each rounded by itself, so all
+// instruction sets give the same bits. f16 and bf16 are updated in float and rounded once. Nothing is
+// recorded. Throws InvalidArgument for dtypes, shapes or scalars that do not fit.
+LOCKSTEP_EXPORT void apply_update(const UpdateRule& rule, std::span<Tensor> state,
+                                  const Tensor& gradient, const UpdateStep& step,
+                                  SourceLocation at = SourceLocation::current());
 
 // Whether all elements of all tensors are finite: a boolean scalar. True of nothing.
 LOCKSTEP_EXPORT Tensor is_finite_all(std::span<const Tensor> tensors,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <lockstep/ops/update.h>
-#include <lockstep/optim/optimizer.h>
+#include <lockstep/optim/rule_optimizer.h>
 
 namespace lockstep::optim {
 
@@ -19,15 +18,10 @@ struct AdamOptions {
 //   m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2) g^2
 //   w -= rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon)
 // Slots: "m" and "v".
-class LOCKSTEP_EXPORT Adam final : public Optimizer {
+class LOCKSTEP_EXPORT Adam final : public RuleOptimizer {
  public:
   // Throws InvalidArgument for a negative rate, epsilon or weight decay, or a beta out of range.
   explicit Adam(const AdamOptions& options = {}, SourceLocation at = SourceLocation::current());
-
- private:
-  void update(const Update& update) const override;
-
-  lockstep::AdamOptions options_;
 };
 
 }  // namespace lockstep::optim

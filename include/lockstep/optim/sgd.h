@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <lockstep/ops/update.h>
-#include <lockstep/optim/optimizer.h>
+#include <lockstep/optim/rule_optimizer.h>
 
 namespace lockstep::optim {
 
@@ -19,16 +18,11 @@ struct SGDOptions {
 //   with               v = momentum * v - rate * g;  w += v
 //   nesterov           v as before;                  w += momentum * v - rate * g
 // Slot: "velocity" v, with momentum.
-class LOCKSTEP_EXPORT SGD final : public Optimizer {
+class LOCKSTEP_EXPORT SGD final : public RuleOptimizer {
  public:
   // Throws InvalidArgument for a negative rate, negative weight decay, a momentum out of range, or
   // nesterov without momentum.
   explicit SGD(const SGDOptions& options = {}, SourceLocation at = SourceLocation::current());
-
- private:
-  void update(const Update& update) const override;
-
-  SgdOptions options_;
 };
 
 }  // namespace lockstep::optim

@@ -4,7 +4,6 @@
 #include <lockstep/base/dtype.h>
 #include <lockstep/base/shape.h>
 #include <lockstep/device/device.h>
-#include <lockstep/ops/update.h>
 
 #include <cstdint>
 #include <span>
@@ -82,13 +81,6 @@ void losses(DType dtype, DType labels_dtype, const void* labels, const void* x, 
 void losses_gradient(DType dtype, DType labels_dtype, const void* d, const void* labels,
                      const void* exps, const void* scale, void* dx, std::int64_t rows,
                      std::int64_t n, Device device);
-
-// Scalars lie in device memory; `scale` may be null.
-void adam(DType dtype, void* weights, void* first, void* second, const void* gradient,
-          const double* rate, const double* number, const double* scale, const AdamOptions& options,
-          std::int64_t n, Device device);
-void sgd(DType dtype, void* weights, void* velocity, const void* gradient, const double* rate,
-         const double* scale, const SgdOptions& options, std::int64_t n, Device device);
 
 // Convolutions of no extent zero, and poolings of f32 or f64 with taps numbered in `tap`, u8 or i32.
 void convolve(const Convolution& conv, DType dtype, const void* x, const void* w, const void* bias,

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/cuda/update.cuh"
 
-#include "ops/cuda/kernels.h"
 #include "ops/cuda/launch.cuh"
+#include "ops/update_bodies.h"
 
 namespace lockstep::cuda {
 
-void adam(DType dtype, void* weights, void* first, void* second, const void* gradient,
-          const double* rate, const double* number, const double* scale, const AdamOptions& options,
-          std::int64_t n, Device device) {
+void update(const UpdateRule& rule, DType dtype, void* const* state, const void* gradient,
+            const UpdateScalars& scalars, std::int64_t n, Device device) {
   if (n == 0) return;
-  const AdamConstants constants{options.beta1, options.beta2, options.epsilon,
-                                options.weight_decay};
-  visit_floating(dtype, [&]<class S>(S) {
-    run(adam_kernel<S>, device, blocks_for(n), out<S>(weights), out<S>(first), out<S>(second),
-        in<S>(gradient), rate, number, scale, constants, n);
-  });
-}
-
-void sgd(DType dtype, void* weights, void* velocity, const void* gradient, const double* rate,
-         const double* scale, const SgdOptions& options, std::int64_t n, Device device) {
-  if (n == 0) return;
-  const SgdConstants constants{options.momentum, options.weight_decay, options.nesterov};
-  visit_floating(dtype, [&]<class S>(S) {
-    run(sgd_kernel<S>, device, blocks_for(n), out<S>(weights), out<S>(velocity), in<S>(gradient),
-        rate, scale, constants, n);
+  visit_update_rule(rule, [&]<class Rule>(Rule, const auto& options) {
+    visit_floating(dtype, [&]<class S>(S) {
+      Values<S*, 1 + Rule::kSlots> arrays;
+      for (int k = 0; k <= Rule::kSlots; ++k) arrays.of[k] = out<S>(state[k]);
+      run(update_kernel<Rule, S>, device, blocks_for(n), arrays, in<S>(gradient), scalars.rate,
+          scalars.number, scalars.scale, scalars.weight_decay, options, n);
+    });
   });
 }
 

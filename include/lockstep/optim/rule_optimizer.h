@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/ops/update_rule.h>
+#include <lockstep/optim/optimizer.h>
+
+namespace lockstep::optim {
+
+// An optimizer whose update is one of the rules of ops/update_rule.h, a single pass over the memory
+// of a variable and its slots.
+class LOCKSTEP_EXPORT RuleOptimizer : public Optimizer {
+ protected:
+  RuleOptimizer(const UpdateRule& rule, const LearningRate& rate, double weight_decay,
+                const Clip& clip, SourceLocation at);
+  void update(const Update& update) const final;
+
+ private:
+  UpdateRule rule_;
+  double weight_decay_;
+};
+
+}  // namespace lockstep::optim
