@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,25 +31,35 @@ void require_scalar(const char* what, const Tensor& x, SourceLocation at) {
   require(x.num_elements() == 1, at, kOp, what, " must be a scalar, got shape ", x.shape());
 }
 
-void require_like_weights(const std::string& what, const Tensor& x, const Tensor& weights,
-                          SourceLocation at) {
+bool fits(const Tensor& x, const Tensor& weights) {
+  return x.defined() && x.dtype() == weights.dtype() && x.shape() == weights.shape();
+}
+
+[[noreturn]] void refuse(const std::string& what, const Tensor& x, const Tensor& weights,
+                         SourceLocation at) {
   require_defined(kOp, what.c_str(), x, at);
-  require(x.dtype() == weights.dtype() && x.shape() == weights.shape(), at, kOp, what, " must be ",
-          name_of(weights.dtype()), weights.shape(), " as the weights are, got ",
-          name_of(x.dtype()), x.shape());
+  throw InvalidArgument(message(kOp, what, " must be ", name_of(weights.dtype()), weights.shape(),
+                                " as the weights are, got ", name_of(x.dtype()), x.shape()),
+                        at);
+}
+
+std::size_t num_slots(const UpdateRule& rule) {
+  return visit_update_rule(
+      rule, []<class Rule>(Rule, const auto&) -> std::size_t { return Rule::kSlots; });
 }
 
 void check(const UpdateRule& rule, std::span<const Tensor> state, const Tensor& gradient,
            const UpdateStep& step, SourceLocation at) {
-  const std::vector<UpdateSlot> slots = update_slots(rule);
-  require(state.size() == 1 + slots.size(), at, kOp, "expected the weights and ", slots.size(),
+  const std::size_t slots = num_slots(rule);
+  require(state.size() == 1 + slots, at, kOp, "expected the weights and ", slots,
           " slots (update_slots names them), got ", state.size(), " tensors");
   const Tensor& weights = state[0];
   require_defined(kOp, "weights", weights, at);
   require_dtype(is_floating(weights.dtype()), kOp, weights, "a floating dtype", at);
-  require_like_weights("the gradient", gradient, weights, at);
-  for (std::size_t i = 0; i < slots.size(); ++i)
-    require_like_weights("slot '" + std::string(slots[i].name) + "'", state[1 + i], weights, at);
+  if (!fits(gradient, weights)) refuse("the gradient", gradient, weights, at);
+  for (std::size_t i = 0; i < slots; ++i)
+    if (!fits(state[1 + i], weights))
+      refuse("slot '" + std::string(update_slots(rule)[i].name) + "'", state[1 + i], weights, at);
   require_scalar("learning_rate", step.learning_rate, at);
   require_scalar("number", step.number, at);
   if (step.gradient_scale.defined()) require_scalar("gradient_scale", step.gradient_scale, at);
@@ -75,35 +86,29 @@ struct Prepared {
   double scalars[2 + kMaxUpdateScalars];
 };
 
-Prepared prepare(const UpdateRule& rule, double rate, double number, double scale,
-                 double weight_decay) {
+Prepared prepare(const UpdateRule& rule, const GivenNumbers& given, double scale) {
   return visit_update_rule(rule, [&]<class Rule>(Rule, const auto& options) {
-    Prepared prepared{kUpdateKind<Rule>, 2 + Rule::kScalars, {scale, rate * weight_decay}};
-    const auto scalars = Rule::scalars(options, GivenNumbers{rate, number});
+    const double decay = kOwnDecay<Rule> ? 0 : given.rate * given.weight_decay;
+    Prepared prepared{kUpdateKind<Rule>, 2 + Rule::kScalars, {scale, decay}};
+    const auto scalars = Rule::scalars(options, given);
     std::copy(std::begin(scalars.of), std::end(scalars.of), prepared.scalars + 2);
     return prepared;
   });
 }
 
-template <class T>
-void run(const Prepared& prepared, T* const* state, const T* gradient, std::int64_t n) {
-  T scalars[2 + kMaxUpdateScalars];
-  std::transform(prepared.scalars, prepared.scalars + prepared.count, scalars,
-                 [](double x) { return static_cast<T>(x); });
-  update_kernels<T>().update[static_cast<int>(prepared.kind)](state, gradient, n, scalars);
-}
-
-template <class T>
-void update_in(const Prepared& prepared, State& state, const Tensor& gradient) {
-  T* pointers[kMaxUpdateState];
-  for (int k = 0; k < kMaxUpdateState; ++k)
-    pointers[k] = state[k].defined() ? write<T>(state[k]) : nullptr;
-  run(prepared, pointers, read<T>(gradient), gradient.num_elements());
-}
-
-// 16-bit floats, a block at a time in float.
-void update_halves(const Prepared& prepared, State& state, const Tensor& gradient) {
+// f<T>(state, gradient, n) for pointers to all elements as float or double. 16-bit floats are given a
+// block at a time in float; the state is written back where `writes`.
+template <class F>
+void on_elements(State& state, const Tensor& gradient, bool writes, F&& f) {
+  const auto directly = [&]<class T>(T) {
+    T* pointers[kMaxUpdateState];
+    for (int k = 0; k < kMaxUpdateState; ++k)
+      pointers[k] = state[k].defined() ? write<T>(state[k]) : nullptr;
+    f(pointers, read<T>(gradient), gradient.num_elements());
+  };
   const DType dtype = gradient.dtype();
+  if (dtype == DType::f32) return directly(float{});
+  if (dtype == DType::f64) return directly(double{});
   const std::int64_t n = gradient.num_elements();
   float wide[kMaxUpdateState][kHalfBlock], wide_gradient[kHalfBlock];
   float* pointers[kMaxUpdateState];
@@ -114,21 +119,47 @@ void update_halves(const Prepared& prepared, State& state, const Tensor& gradien
       pointers[k] = state[k].defined() ? wide[k] : nullptr;
       if (pointers[k]) half_kernels().widen(dtype, write<half>(state[k]) + i, wide[k], block);
     }
-    run<float>(prepared, pointers, wide_gradient, block);
-    for (int k = 0; k < kMaxUpdateState; ++k)
+    f(pointers, static_cast<const float*>(wide_gradient), block);
+    for (int k = 0; writes && k < kMaxUpdateState; ++k)
       if (pointers[k]) half_kernels().narrow(dtype, wide[k], write<half>(state[k]) + i, block);
   }
 }
 
-void update_cpu(const Prepared& prepared, State& state, const Tensor& gradient) {
-  switch (gradient.dtype()) {
-    case DType::f32:
-      return update_in<float>(prepared, state, gradient);
-    case DType::f64:
-      return update_in<double>(prepared, state, gradient);
-    default:
-      return update_halves(prepared, state, gradient);
+template <class T>
+struct Scalars {
+  T values[2 + kMaxUpdateScalars];
+  explicit Scalars(const Prepared& prepared) {
+    std::transform(prepared.scalars, prepared.scalars + prepared.count, values,
+                   [](double x) { return static_cast<T>(x); });
   }
+};
+
+// The last of the scalars of a rule that depends on norms.
+double trust(const UpdateRule& rule, const GivenNumbers& given, const Prepared& prepared,
+             State& state, const Tensor& gradient) {
+  double squares[2] = {};
+  on_elements(state, gradient, false, [&]<class T>(T* const* from, const T* g, std::int64_t n) {
+    const Scalars<T> scalars(prepared);
+    update_kernels<T>().measure[static_cast<int>(prepared.kind)](from, g, n, scalars.values,
+                                                                 squares);
+  });
+  return visit_update_rule(rule, [&]<class Rule>(Rule, const auto& options) {
+    if constexpr (kMeasures<Rule>)
+      return Rule::trust(options, given, std::sqrt(squares[0]), std::sqrt(squares[1]));
+    else
+      return 0.0;
+  });
+}
+
+void update_cpu(const UpdateRule& rule, const GivenNumbers& given, double scale, State& state,
+                const Tensor& gradient) {
+  Prepared prepared = prepare(rule, given, scale);
+  if (f32_update().measure[static_cast<int>(prepared.kind)])
+    prepared.scalars[prepared.count - 1] = trust(rule, given, prepared, state, gradient);
+  on_elements(state, gradient, true, [&]<class T>(T* const* to, const T* g, std::int64_t n) {
+    const Scalars<T> scalars(prepared);
+    update_kernels<T>().update[static_cast<int>(prepared.kind)](to, g, n, scalars.values);
+  });
 }
 
 // A scalar for a CUDA kernel.
@@ -170,9 +201,8 @@ void launch_update(const UpdateRule& rule, Device device, State& state, const Te
         [rule, weight_decay](decltype(written)... to, const Tensor& from, const Tensor& rate,
                              const Tensor& number, const Tensor& scale) {
           State host{Tensor(to)...};
-          update_cpu(prepare(rule, rate.item<double>(), number.item<double>(),
-                             scale.defined() ? scale.item<double>() : 1.0, weight_decay),
-                     host, from);
+          update_cpu(rule, {rate.item<double>(), number.item<double>(), weight_decay},
+                     scale.defined() ? scale.item<double>() : 1.0, host, from);
         },
         [rule, weight_decay](decltype(written)... to, const Tensor& from, const Tensor& rate,
                              const Tensor& number, const Tensor& scale) {
@@ -187,12 +217,11 @@ void launch_update(const UpdateRule& rule, Device device, State& state, const Te
 std::vector<UpdateSlot> update_slots(const UpdateRule& rule) {
   return visit_update_rule(rule, []<class Rule>(Rule, const auto& options) {
     std::vector<UpdateSlot> slots;
-    if constexpr (Rule::kSlots > 0)
-      for (const char* const name : Rule::kNames) {
-        double start = 0;
-        if constexpr (requires { Rule::start(options); }) start = Rule::start(options);
-        slots.push_back({name, start});
-      }
+    for (int k = 0; k < Rule::kSlots; ++k) {
+      double start = 0;
+      if constexpr (requires { Rule::start(options, k); }) start = Rule::start(options, k);
+      if constexpr (Rule::kSlots > 0) slots.push_back({Rule::kNames[k], start});
+    }
     return slots;
   });
 }

@@ -6,29 +6,6 @@
 namespace lockstep::LOCKSTEP_ISA_NAMESPACE {
 namespace {
 
-template <class Rule, class T, class... Slots>
-void update_elements(const T* scalars, const T* __restrict gradient, std::int64_t n,
-                     T* __restrict weights, Slots* __restrict... slots) {
-  const T scale = scalars[0], decay = scalars[1];
-  Values<T, Rule::kScalars> s;
-  for (int k = 0; k < Rule::kScalars; ++k) s.of[k] = scalars[2 + k];
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T w = weights[i];
-    const Values<T, 1 + Rule::kSlots> next =
-        Rule::template element<T>(s, gradient[i] * scale, {{w - w * decay, slots[i]...}});
-    int k = 0;
-    weights[i] = next.of[k];
-    ((slots[i] = next.of[++k]), ...);
-  }
-}
-
-template <class Rule, class T>
-void update(T* const* state, const T* gradient, std::int64_t n, const T* scalars) {
-  [&]<std::size_t... k>(std::index_sequence<k...>) {
-    update_elements<Rule, T>(scalars, gradient, n, state[0], state[1 + k]...);
-  }(std::make_index_sequence<Rule::kSlots>());
-}
-
 // Element i goes to lane i mod kLanes; then halves of the lanes meet.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t n) {
@@ -60,6 +37,74 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return lanes[0];
 }
 
+template <class Rule, class T>
+Values<T, Rule::kScalars> scalars_of(const T* scalars) {
+  Values<T, Rule::kScalars> result;
+  for (int k = 0; k < Rule::kScalars; ++k) result.of[k] = scalars[2 + k];
+  return result;
+}
+
+template <class Rule, class T, class... Slots>
+void update_elements(const T* scalars, const T* __restrict gradient, std::int64_t n,
+                     T* __restrict weights, Slots* __restrict... slots) {
+  const T scale = scalars[0], decay = scalars[1];
+  const auto s = scalars_of<Rule>(scalars);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T w = weights[i];
+    const Values<T, 1 + Rule::kSlots> next =
+        Rule::template element<T>(s, gradient[i] * scale, {{w - w * decay, slots[i]...}});
+    int k = 0;
+    weights[i] = next.of[k];
+    ((slots[i] = next.of[++k]), ...);
+  }
+}
+
+template <class Rule, class T>
+void update(T* const* state, const T* gradient, std::int64_t n, const T* scalars) {
+  [&]<std::size_t... k>(std::index_sequence<k...>) {
+    update_elements<Rule, T>(scalars, gradient, n, state[0], state[1 + k]...);
+  }(std::make_index_sequence<Rule::kSlots>());
+}
+
+template <class Rule, class T, class... Slots>
+void measure_elements(const T* scalars, const T* __restrict gradient, std::int64_t n,
+                      T* __restrict first, T* __restrict second, const T* __restrict weights,
+                      const Slots* __restrict... slots) {
+  const T scale = scalars[0], decay = scalars[1];
+  const auto s = scalars_of<Rule>(scalars);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T w = weights[i];
+    const Values<T, 2> values =
+        Rule::template measured<T>(s, gradient[i] * scale, {{w - w * decay, slots[i]...}});
+    first[i] = values.of[0];
+    second[i] = values.of[1];
+  }
+}
+
+template <class Rule, class T>
+void measure(const T* const* state, const T* gradient, std::int64_t n, const T* scalars,
+             double (&squares)[2]) {
+  constexpr std::int64_t kBlock = 512;
+  T first[kBlock], second[kBlock];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = n - i < kBlock ? n - i : kBlock;
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+      measure_elements<Rule, T>(scalars, gradient + i, count, first, second, state[0] + i,
+                                state[1 + k] + i...);
+    }(std::make_index_sequence<Rule::kSlots>());
+    squares[0] += sum_of_squares(first, count);
+    squares[1] += sum_of_squares(second, count);
+  }
+}
+
+template <class Rule, class T>
+constexpr MeasureKernel<T> measure_kernel() {
+  if constexpr (kMeasures<Rule>)
+    return measure<Rule, T>;
+  else
+    return nullptr;
+}
+
 // x - x is 0, or NaN for what is not finite; blocks bound what is read after the first such
 // element.
 template <class T>
@@ -77,10 +122,13 @@ bool all_finite(const T* x, std::int64_t n) {
 template <class T>
 constexpr UpdateKernels<T> kernels_of() {
 #define LOCKSTEP_UPDATE(name, Functor) update<Functor, T>,
+#define LOCKSTEP_MEASURE(name, Functor) measure_kernel<Functor, T>(),
   return {.update = {LOCKSTEP_UPDATE_RULES(LOCKSTEP_UPDATE)},
+          .measure = {LOCKSTEP_UPDATE_RULES(LOCKSTEP_MEASURE)},
           .sum_of_squares = sum_of_squares<T>,
           .all_finite = all_finite<T>};
 #undef LOCKSTEP_UPDATE
+#undef LOCKSTEP_MEASURE
 }
 
 }  // namespace

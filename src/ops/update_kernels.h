@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ops/isa.h"
-#include "ops/update_functors.h"
+#include "ops/update_list.h"
 
 namespace lockstep {
 
@@ -13,9 +13,15 @@ namespace lockstep {
 template <class T>
 using UpdateKernel = void (*)(T* const* state, const T* gradient, std::int64_t n, const T* scalars);
 
+// Adds the squares of the two values that the rule measures.
+template <class T>
+using MeasureKernel = void (*)(const T* const* state, const T* gradient, std::int64_t n,
+                               const T* scalars, double (&squares)[2]);
+
 template <class T>
 struct UpdateKernels {
   UpdateKernel<T> update[kUpdateKinds];
+  MeasureKernel<T> measure[kUpdateKinds];  // null where nothing is measured
   // In a fixed order of additions.
   double (*sum_of_squares)(const T* x, std::int64_t n);
   bool (*all_finite)(const T* x, std::int64_t n);

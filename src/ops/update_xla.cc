@@ -5,7 +5,7 @@
 #include "ops/hlo.h"
 #include "ops/traced.h"
 #include "ops/update_bodies.h"
-#include "ops/update_functors.h"
+#include "ops/update_list.h"
 
 namespace lockstep::traced {
 namespace {
@@ -23,7 +23,11 @@ Expr scalar(const Tensor& x) {
 struct TracedNumbers {
   using Scalar = Expr;
   Expr rate, number;
+  double weight_decay;
   static Expr constant(double value) { return hlo::constant(value, {Element::f64, Shape{}}); }
+  static Expr if_positive(const Expr& x, const Expr& yes, const Expr& no) {
+    return hlo::select(x > 0, yes, no);
+  }
 };
 
 // What an update computes with, in the type that elements are computed in.
@@ -56,19 +60,37 @@ Values<Expr, n> values(F&& f) {
   }(std::make_integer_sequence<int, n>());
 }
 
+Expr norm(const Expr& x) {
+  const Expr wide = hlo::convert(x, Element::f64);
+  return hlo::sqrt(hlo::reduce("add", wide * wide, TracedNumbers::constant(0),
+                               hlo::axes_up_to(x.shape().rank())));
+}
+
+// The new weights and slots.
+template <class Rule>
+auto updated(const typename Rule::Options& options, const Operands& in, double weight_decay) {
+  const TracedNumbers given{in.rate, in.number, weight_decay};
+  const auto old = values<1 + Rule::kSlots>([&](int k) {
+    return k == 0 ? in.weights(kOwnDecay<Rule> ? 0 : weight_decay)
+                  : in.in_element(in.state[static_cast<std::size_t>(k)]);
+  });
+  const auto prepared = Rule::scalars(options, given);
+  auto scalars = values<Rule::kScalars>([&](int k) { return in.in_element(prepared.of[k]); });
+  if constexpr (kMeasures<Rule>) {
+    const auto measured = Rule::measured(scalars, in.gradient, old);
+    scalars.of[Rule::kScalars - 1] =
+        in.in_element(Rule::trust(options, given, norm(measured.of[0]), norm(measured.of[1])));
+  }
+  return Rule::element(scalars, in.gradient, old);
+}
+
 }  // namespace
 
 void update(const UpdateRule& rule, std::span<Tensor> state, const Tensor& gradient,
             const UpdateStep& step) {
   const Operands in(state, gradient, step);
   visit_update_rule(rule, [&]<class Rule>(Rule, const auto& options) {
-    const auto scalars = Rule::scalars(options, TracedNumbers{in.rate, in.number});
-    const auto next =
-        Rule::element(values<Rule::kScalars>([&](int k) { return in.in_element(scalars.of[k]); }),
-                      in.gradient, values<1 + Rule::kSlots>([&](int k) {
-                        return k == 0 ? in.weights(step.weight_decay)
-                                      : in.in_element(in.state[static_cast<std::size_t>(k)]);
-                      }));
+    const auto next = updated<Rule>(options, in, step.weight_decay);
     for (std::size_t k = 0; k < state.size(); ++k)
       state[k] = hlo::tensor_in_place_of(in.state[k], next.of[k], gradient.dtype());
   });

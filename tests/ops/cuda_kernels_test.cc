@@ -374,10 +374,15 @@ TEST(CudaKernels, Updates) {
       for (double& g : scaled) g *= scale;
       for (int t = 1; t <= 3; ++t) {
         const double number = t;
-        run(update_kernel<Rule, float>, 2, arrays, gradient.data(), &rate, &number, &scale, 0.01,
-            options, n);
-        for (double& w : expected[0]) w -= w * rate * 0.01;
-        row.update(expected, scaled, rate, t);
+        const UpdateNumbers numbers{&rate, &number, &scale, 0.01};
+        double partial[2 * 3], squares[2];
+        if constexpr (kMeasures<Rule>) {
+          run(measure_kernel<Rule, float>, 3, arrays, gradient.data(), numbers, options, partial,
+              n);
+          run(add_measures_kernel<double>, 1, partial, squares, 3);
+        }
+        run(update_kernel<Rule, float>, 2, arrays, gradient.data(), numbers, options, squares, n);
+        testing::update_by_formula(row, expected, scaled, rate, t, 0.01);
       }
       for (std::size_t k = 0; k < state.size(); ++k)
         for (std::size_t i = 0; i < n; ++i)

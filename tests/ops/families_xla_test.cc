@@ -399,41 +399,41 @@ TEST(RandomXla, DrawsTheIntegersOfCpu) {
                      {.gradients = false});
 }
 
-void expect_updates(const UpdateRow& row, const Shape& shape, DType dtype, double tolerance) {
-  for (const double decay : {0.0, 0.1}) {
-    Noise noise(10);
-    Tensors x = update_start(row.rule, noise.tensor<float>(shape));
-    x[0] = cast(x[0], dtype);
-    for (std::size_t k = 1; k < x.size(); ++k)
-      x[k] = cast(x[k] + square(noise.tensor<float>(shape)), dtype);
-    x.insert(x.end(), {cast(noise.tensor<float>(shape), dtype), Tensor(0.01),
-                       Tensor(std::int64_t{3}), Tensor(0.5f)});
-    const auto update = [&](const Tensors& xs, bool scaled) {
-      const std::size_t n = xs.size() - 4;
-      Tensors state(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n));
-      apply_update(row.rule, state, xs[n],
-                   {.learning_rate = xs[n + 1],
-                    .number = xs[n + 2],
-                    .gradient_scale = scaled ? xs[n + 3] : Tensor(),
-                    .weight_decay = decay});
-      return state;
-    };
-    for (const bool scaled : {true, false})
-      expect_same_traced(x, [&](const Tensors& xs) { return update(xs, scaled); },
-                         {.tolerance = tolerance, .gradients = false});
-  }
+// The rules as one program, which has the same weights, slots and scalars for all of them.
+void expect_same_updates(const std::vector<UpdateRow>& rows, const Shape& shape, DType dtype,
+                         double tolerance) {
+  Noise noise(10);
+  const auto drawn = [&] { return cast(noise.tensor<float>(shape), dtype); };
+  const Tensors x = {drawn(),         drawn(),      square(drawn()),         square(drawn()),
+                     square(drawn()), Tensor(0.01), Tensor(std::int64_t{3}), Tensor(0.5f)};
+  const auto f = [&](const Tensors& xs) {
+    Tensors results;
+    for (const UpdateRow& row : rows)
+      for (const bool all : {true, false}) {
+        Tensors state{xs[0]};
+        for (std::size_t k = 0; k < update_slots(row.rule).size(); ++k) state.push_back(xs[2 + k]);
+        apply_update(row.rule, state, xs[1],
+                     {.learning_rate = xs[5],
+                      .number = xs[6],
+                      .gradient_scale = all ? xs[7] : Tensor(),
+                      .weight_decay = all ? 0.1 : 0.0});
+        results.insert(results.end(), state.begin(), state.end());
+      }
+    return results;
+  };
+  expect_same_traced(x, f, {.tolerance = tolerance, .gradients = false});
 }
 
 TEST(UpdateXla, EqualsCpu) {
   LOCKSTEP_REQUIRE_PLUGIN();
-  for (const UpdateRow& row : update_rows()) {
-    SCOPED_TRACE(row.name);
+  for (const auto& rows : {gradient_descent_rows(), adam_rows(), scaled_rows(), norm_rows()}) {
+    SCOPED_TRACE(rows[0].name);
     for (const auto& [dtype, tolerance] :
          {std::pair(DType::f32, 2e-6), std::pair(DType::f64, 1e-11), std::pair(DType::f16, 1e-3),
           std::pair(DType::bf16, 8e-3)})
-      expect_updates(row, {3, 4}, dtype, tolerance);
-    for (const Shape& shape : {Shape{0, 4}, Shape{}, Shape{257}})
-      expect_updates(row, shape, DType::f32, 2e-6);
+      expect_same_updates(rows, {3, 4}, dtype, tolerance);
+    for (const Shape& shape : {Shape{0, 4}, Shape{257}})
+      expect_same_updates(rows, shape, DType::f32, 2e-6);
   }
 }
 

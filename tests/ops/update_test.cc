@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/every_isa.h"
+#include "ops/update_list.h"
 #include "support/errors.h"
 #include "support/update_rows.h"
 #include "support/values.h"
@@ -33,23 +34,23 @@ std::vector<Doubles> expected_update(const UpdateRow& row, const State& state,
                                      double scale) {
   std::vector<Doubles> expected;
   for (const Tensor& x : state) expected.push_back(doubles_of(x));
-  for (double& w : expected[0]) w -= rate * decay * w;
   Doubles g = doubles_of(gradient);
   for (double& x : g) x *= scale;
-  row.update(expected, g, rate, t);
+  update_by_formula(row, expected, g, rate, t, decay);
   return expected;
 }
 
 // What an update changes is rounded once, so is as near to the formula as its dtype allows.
 void expect_rounded_once(const State& actual, const State& before,
-                         const std::vector<Doubles>& expected, const Precision& precision) {
+                         const std::vector<Doubles>& expected, const Precision& precision,
+                         double terms) {
   for (std::size_t k = 0; k < actual.size(); ++k) {
     ASSERT_EQ(actual[k].dtype(), precision.dtype);
     const Doubles values = doubles_of(actual[k]), old = doubles_of(before[k]);
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(
-          values[i], expected[k][i],
-          precision.relative * (std::abs(expected[k][i]) + std::abs(old[i])) + precision.absolute)
+      ASSERT_NEAR(values[i], expected[k][i],
+                  precision.relative * (std::abs(expected[k][i]) + std::abs(old[i]) + terms) +
+                      precision.absolute)
           << "state " << k << " element " << i;
   }
 }
@@ -71,8 +72,9 @@ TEST_P(UpdateRules, FollowTheFormula) {
         step.gradient_scale = Tensor(0.5);
         const State before = state;
         apply_update(row.rule, state, gradient, step);
-        expect_rounded_once(
-            state, before, expected_update(row, before, gradient, 0.1 / t, t, 0.1, 0.5), precision);
+        expect_rounded_once(state, before,
+                            expected_update(row, before, gradient, 0.1 / t, t, 0.1, 0.5), precision,
+                            row.terms);
       }
     }
 }
@@ -85,8 +87,8 @@ TEST_P(UpdateRules, StayWithTheFormulaInDouble) {
   for (const Tensor& x : state) expected.push_back(doubles_of(x));
   for (int t = 1; t <= 50; ++t) {
     const Tensor gradient = noise.tensor<double>({40});
-    apply_update(row.rule, state, gradient, update_step(0.01, t));
-    row.update(expected, doubles_of(gradient), 0.01, t);
+    apply_update(row.rule, state, gradient, update_step(0.01, t, 0.1));
+    update_by_formula(row, expected, doubles_of(gradient), 0.01, t, 0.1);
   }
   for (std::size_t k = 0; k < state.size(); ++k)
     for (std::size_t i = 0; i < 40; ++i)
@@ -139,6 +141,27 @@ TEST(Adam, FirstStepIsTheLearningRate) {
   apply_update(AdamRule{}, state, vec<float>({100, -0.01f}), update_step(0.25, 1));
   EXPECT_NEAR(state[0].data<float>()[0], 0.75, 1e-5);
   EXPECT_NEAR(state[0].data<float>()[1], 1.25, 1e-4);
+}
+
+// Every functor of the list is some rule's, and is compared with a formula.
+TEST(Update, EveryRuleIsTested) {
+  std::vector<int> tested(kUpdateKinds);
+  for (const UpdateRow& row : update_rows())
+    visit_update_rule(row.rule, [&]<class Rule>(Rule, const auto&) {
+      ++tested[static_cast<std::size_t>(kUpdateKind<Rule>)];
+    });
+  EXPECT_THAT(tested, ::testing::Each(1));
+}
+
+// Where a norm is 0 the ratio of norms is 1.
+TEST(Update, StepsFromZeroDespiteNorms) {
+  State state{zeros({2}), zeros({2}), zeros({2})};
+  apply_update(LambRule{}, state, vec({2, -3}), update_step(0.25, 1));
+  EXPECT_NEAR(state[0].data<float>()[0], -0.25, 1e-6);
+  EXPECT_NEAR(state[0].data<float>()[1], 0.25, 1e-6);
+  State lars{zeros({2}), zeros({2})};
+  apply_update(LarsRule{}, lars, vec({2, -3}), update_step(0.25, 1));
+  EXPECT_THAT(lars[0], holds<float>({-0.5f, 0.75f}));
 }
 
 TEST(Update, KeepsTheValueThatSomebodyHolds) {

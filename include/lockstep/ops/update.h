@@ -15,13 +15,14 @@ struct UpdateStep {
   Tensor learning_rate = {};
   Tensor number;               // of this update, from 1 on
   Tensor gradient_scale = {};  // multiplies the gradient first (unscaling, clipping); undefined: 1
-  double weight_decay = 0;     // weights shrink by learning_rate * weight_decay first
+  double weight_decay = 0;     // weights shrink by learning_rate * weight_decay first; LARS: see it
 };
 
-// One update of a variable by a rule, in one pass over its memory. `state` is the weights and then
-// the slots of the rule (update_slots), and becomes the new ones. A tensor of it that is unique() is
-// overwritten in place; one that somebody else holds keeps its value, and the new value goes to a
-// fresh buffer. On an error the state is as it was.
+// One update of a variable by a rule, in one pass over its memory, after another that only reads it
+// where the rule needs norms. `state` is the weights and then the slots of the rule (update_slots),
+// and becomes the new ones. A tensor of it that is unique() is overwritten in place; one that
+// somebody else holds keeps its value, and the new value goes to a fresh buffer. On an error the
+// state is as it was.
 //
 // State and gradient are of one floating dtype and shape. Scalars are prepared in double; elements
 // see only + - * / sqrt, comparisons and what is made of them, each rounded by itself, so all
