@@ -15,11 +15,23 @@
 // to the rate.
 //
 // An optimizer of your own derives from Optimizer, names its slots and says how one variable is
-// updated: with update_values (replica/variable.h) and the update ops (ops/update.h).
+// updated: with update_values (replica/variable.h) and the update ops (ops/update.h). Those here are
+// mostly one of the rules of ops/update_rule.h, where their formulas stand.
 
+#include <lockstep/optim/adadelta.h>
+#include <lockstep/optim/adafactor.h>
+#include <lockstep/optim/adagrad.h>
 #include <lockstep/optim/adam.h>
+#include <lockstep/optim/adamax.h>
 #include <lockstep/optim/clip.h>
+#include <lockstep/optim/ema.h>
+#include <lockstep/optim/ftrl.h>
+#include <lockstep/optim/lamb.h>
+#include <lockstep/optim/lars.h>
+#include <lockstep/optim/lion.h>
+#include <lockstep/optim/nadam.h>
 #include <lockstep/optim/optimizer.h>
+#include <lockstep/optim/rmsprop.h>
 #include <lockstep/optim/rule_optimizer.h>
 #include <lockstep/optim/schedule.h>
 #include <lockstep/optim/sgd.h>

@@ -36,6 +36,19 @@ Clip checked(const Clip& clip, SourceLocation at) {
   return clip;
 }
 
+Ema checked(const Ema& ema, SourceLocation at) {
+  require(ema.momentum >= 0 && ema.momentum <= 1 && ema.overwrite_frequency >= 0, at, "Optimizer",
+          "expected of Ema a momentum from 0 to 1 and an overwrite_frequency of 0 or more, got ",
+          ema.momentum, " and ", ema.overwrite_frequency);
+  return ema;
+}
+
+// The average comes last.
+std::vector<OptimizerSlot> with_average(std::vector<OptimizerSlot> slots, const Ema& ema) {
+  if (ema.use) slots.push_back({.name = kAverage});
+  return slots;
+}
+
 void check_distinct(const char* op, std::span<const Variable> variables, SourceLocation at) {
   std::vector<std::uint64_t> keys;
   keys.reserve(variables.size());
@@ -62,14 +75,18 @@ void write_unless(const Tensor& skip, std::span<const Variable> variables,
 
 }  // namespace
 
-Optimizer::Optimizer(const LearningRate& rate, const Clip& clip,
-                     std::vector<std::string> slot_names, SourceLocation at)
-    : clip_(checked(clip, at)),
-      schedule_(schedule_of(rate)),
+Optimizer::Optimizer(const OptimizerOptions& options, std::vector<OptimizerSlot> slots,
+                     SourceLocation at)
+    : weight_decay_(options.weight_decay),
+      clip_(checked(options.clip, at)),
+      ema_(checked(options.ema, at)),
+      schedule_(schedule_of(options.learning_rate)),
       iterations_(counter("iterations")),
       steps_attempted_(counter("steps_attempted")),
-      slots_(std::make_unique<Slots>(std::move(slot_names))) {
-  if (const double* number = rate.number()) {
+      slots_(std::make_unique<Slots>(with_average(std::move(slots), ema_))) {
+  require(weight_decay_ >= 0, at, "Optimizer", "expected a weight decay of 0 or more, got ",
+          weight_decay_);
+  if (const double* number = options.learning_rate.number()) {
     require(*number >= 0, at, "Optimizer", "expected a learning rate of 0 or more, got ", *number);
     rate_ = Variable(Tensor(*number), {.name = "learning_rate", .trainable = false}, at);
   }
@@ -172,11 +189,17 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
   Tensor scale;
   if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
   for (std::size_t i = 0; i < variables.size(); ++i) {
+    const auto own = slots[i].first(slots[i].size() - (ema_.use ? 1 : 0));
     Tensor& gradient = reduced.gradients[i];
-    if (!gradient.defined()) continue;
-    if (clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
-    if (clip_.value > 0) gradient = clamp(gradient, -clip_.value, clip_.value);
-    const auto write = [&] { update({variables[i], slots[i], gradient, scale, rate, number}); };
+    if (!gradient.defined() && !ema_.use) continue;
+    if (gradient.defined() && clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
+    if (gradient.defined() && clip_.value > 0)
+      gradient = clamp(gradient, -clip_.value, clip_.value);
+    const double decay = weight_decay_ > 0 && slots_->decays(variables[i]) ? weight_decay_ : 0;
+    const auto write = [&] {
+      if (gradient.defined()) update({variables[i], own, gradient, scale, rate, number, decay});
+      if (ema_.use) update_average(variables[i], slots[i].back(), number);
+    };
     if (decided) {
       write();
     } else {
@@ -224,6 +247,11 @@ void Optimizer::check_used(const char* op, std::span<const Variable> variables,
   if (unused && !warned_.exchange(true))
     logging::warning(message(op, "variable '", unused->name(),
                              "' has no gradient on any replica and keeps its value"));
+}
+
+void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& names,
+                                          SourceLocation at) {
+  slots_->exclude_from_weight_decay(names, at);
 }
 
 void Optimizer::build(std::span<const Variable> variables) { slots_->of(variables); }

@@ -8,10 +8,11 @@
 namespace lockstep::optim {
 namespace {
 
-std::vector<std::string> slot_names(const UpdateRule& rule) {
-  std::vector<std::string> names;
-  for (const UpdateSlot& slot : update_slots(rule)) names.emplace_back(slot.name);
-  return names;
+std::vector<OptimizerSlot> slots_of(const UpdateRule& rule) {
+  std::vector<OptimizerSlot> slots;
+  for (const UpdateSlot& slot : update_slots(rule))
+    slots.push_back({.name = slot.name, .start = slot.start});
+  return slots;
 }
 
 // update_values of the variable and its slots, `count` of them.
@@ -24,9 +25,9 @@ void update_together(const Variable& variable, std::span<const Variable> slots, 
 
 }  // namespace
 
-RuleOptimizer::RuleOptimizer(const UpdateRule& rule, const LearningRate& rate, double weight_decay,
-                             const Clip& clip, SourceLocation at)
-    : Optimizer(rate, clip, slot_names(rule), at), rule_(rule), weight_decay_(weight_decay) {}
+RuleOptimizer::RuleOptimizer(const UpdateRule& rule, const OptimizerOptions& options,
+                             SourceLocation at)
+    : Optimizer(options, slots_of(rule), at), rule_(rule) {}
 
 void RuleOptimizer::update(const Update& update) const {
   const auto apply = [&](auto& values) {
@@ -34,7 +35,7 @@ void RuleOptimizer::update(const Update& update) const {
                  {.learning_rate = update.learning_rate,
                   .number = update.step,
                   .gradient_scale = update.gradient_scale,
-                  .weight_decay = weight_decay_});
+                  .weight_decay = update.weight_decay});
   };
   switch (update.slots.size()) {
     case 0:

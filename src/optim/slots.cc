@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/slots.h"
 
+#include <lockstep/base/check.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace lockstep::optim {
 
@@ -11,7 +14,7 @@ std::vector<std::span<const Variable>> Optimizer::Slots::of(std::span<const Vari
   const std::lock_guard lock(mutex_);
   for (const Variable& variable : variables) {
     const auto known = index_.find(variable.key());
-    slots.push_back(known != index_.end() ? std::span<const Variable>(slots_[known->second])
+    slots.push_back(known != index_.end() ? std::span<const Variable>(slots_[known->second.place])
                                           : made_for(variable));
   }
   return slots;
@@ -19,23 +22,54 @@ std::vector<std::span<const Variable>> Optimizer::Slots::of(std::span<const Vari
 
 std::span<const Variable> Optimizer::Slots::made_for(const Variable& variable) {
   std::vector<Variable> made;
-  for (const std::string& name : names_) {
-    const std::string full = variable.name() + "/" + name;
+  for (const OptimizerSlot& kind : kinds_) {
+    const std::string full = variable.name() + "/" + kind.name;
     std::string unique = full;
     for (int number = 1; !taken_.insert(unique).second; ++number)
       unique = full + "_" + std::to_string(number);
-    made.push_back(Variable::zeros_like(variable, std::move(unique)));
+    const DType dtype = kind.wide && size_of(variable.dtype()) < size_of(DType::f32)
+                            ? DType::f32
+                            : variable.dtype();
+    const Shape shape = kind.shape ? kind.shape(variable.shape()) : variable.shape();
+    made.push_back(Variable::slot_of(variable, shape, dtype, kind.start, std::move(unique)));
   }
-  index_.emplace(variable.key(), slots_.size());
+  const bool decays = std::none_of(undecayed_.begin(), undecayed_.end(), [&](const auto& name) {
+    return std::regex_search(variable.name(), name);
+  });
+  index_.emplace(variable.key(), Known{slots_.size(), decays});
   return slots_.emplace_back(std::move(made));
 }
 
 const Variable* Optimizer::Slots::find(const Variable& variable, std::string_view name) {
   const std::lock_guard lock(mutex_);
-  const auto position = std::find(names_.begin(), names_.end(), name);
+  const auto position = std::find_if(kinds_.begin(), kinds_.end(),
+                                     [&](const OptimizerSlot& kind) { return kind.name == name; });
   const auto known = index_.find(variable.key());
-  if (position == names_.end() || known == index_.end()) return nullptr;
-  return &slots_[known->second][static_cast<std::size_t>(position - names_.begin())];
+  if (position == kinds_.end() || known == index_.end()) return nullptr;
+  return &slots_[known->second.place][static_cast<std::size_t>(position - kinds_.begin())];
+}
+
+void Optimizer::Slots::exclude_from_weight_decay(const std::vector<std::string>& names,
+                                                 SourceLocation at) {
+  constexpr const char* kOp = "Optimizer::exclude_from_weight_decay";
+  const std::lock_guard lock(mutex_);
+  if (!index_.empty())
+    throw FailedPrecondition(
+        message(kOp, "expected to be called before the first update or build()"), at);
+  std::vector<std::regex> expressions;
+  for (const std::string& name : names) try {
+      expressions.emplace_back(name);
+    } catch (const std::regex_error& error) {
+      throw InvalidArgument(
+          message(kOp, "expected regular expressions, got '", name, "': ", error.what()), at);
+    }
+  undecayed_ = std::move(expressions);
+}
+
+bool Optimizer::Slots::decays(const Variable& variable) {
+  const std::lock_guard lock(mutex_);
+  const auto known = index_.find(variable.key());
+  return known == index_.end() || known->second.decays;
 }
 
 void Optimizer::Slots::visit_state(StateVisitor& visitor) {

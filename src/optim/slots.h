@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -13,25 +14,37 @@
 
 namespace lockstep::optim {
 
+// The slot of a variable's moving average, the last where there is one.
+inline constexpr const char* kAverage = "average";
+
 // The slots of all variables that an optimizer has met. Thread-safe; slots are never moved or
 // removed.
 class Optimizer::Slots {
  public:
-  explicit Slots(std::vector<std::string> names) : names_(std::move(names)) {}
+  explicit Slots(std::vector<OptimizerSlot> kinds) : kinds_(std::move(kinds)) {}
 
-  // Of each variable its slots, zeros where they are new.
+  // Of each variable its slots, at their start where they are new.
   std::vector<std::span<const Variable>> of(std::span<const Variable> variables);
   // Null when the variable has no such slot.
   const Variable* find(const Variable& variable, std::string_view name);
   void visit_state(StateVisitor& visitor);
 
+  // See Optimizer. `decays` is of a variable that has slots.
+  void exclude_from_weight_decay(const std::vector<std::string>& names, SourceLocation at);
+  bool decays(const Variable& variable);
+
  private:
+  struct Known {
+    std::size_t place;  // in slots_
+    bool decays;
+  };
   std::span<const Variable> made_for(const Variable& variable);
 
-  const std::vector<std::string> names_;
+  const std::vector<OptimizerSlot> kinds_;
   std::mutex mutex_;
-  std::deque<std::vector<Variable>> slots_;  // in the order in which variables were met
-  std::unordered_map<std::uint64_t, std::size_t> index_;  // into slots_, by the variable's key
+  std::deque<std::vector<Variable>> slots_;         // in the order in which variables were met
+  std::unordered_map<std::uint64_t, Known> index_;  // by the variable's key
+  std::vector<std::regex> undecayed_;
   std::set<std::string> taken_;
 };
 

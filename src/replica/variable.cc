@@ -303,13 +303,18 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
 }
 
 Variable Variable::zeros_like(const Variable& like, std::string name) {
+  return slot_of(like, like.shape(), like.dtype(), 0, std::move(name));
+}
+
+Variable Variable::slot_of(const Variable& variable, const Shape& shape, DType dtype, double start,
+                           std::string name) {
   auto state = std::make_shared<State>();
   state->name = std::move(name);
-  state->dtype = like.dtype();
-  state->shape = like.shape();
-  state->join(like.group());
+  state->dtype = dtype;
+  state->shape = shape;
+  state->join(variable.group());
   const xla::TraceScope untraced(nullptr);  // of all replicas, whichever comes first
-  state->set_all(lockstep::zeros(like.shape(), like.dtype()));
+  state->set_all(lockstep::full(shape, start, dtype));
   return Variable(std::move(state));
 }
 

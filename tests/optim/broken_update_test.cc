@@ -75,7 +75,7 @@ TEST_P(BrokenUpdate, OutOfMemoryOnOneReplicaLeavesAllInvalid) {
 // Fails in the update of one variable on one replica.
 class Unreliable final : public Optimizer {
  public:
-  Unreliable() : Optimizer(1.0, {}, {}, SourceLocation{}) {}
+  Unreliable() : Optimizer({.learning_rate = 1.0}, {}, SourceLocation{}) {}
 
  protected:
   void update(const Update& update) const override {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lockstep/base/log.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/optim.h>
@@ -218,6 +219,22 @@ TEST(Optimizer, RefusesOptionsOutOfRange) {
   EXPECT_THROW(Adam({.beta_1 = 1}), InvalidArgument);
   EXPECT_THROW(Adam({.beta_2 = -0.1}), InvalidArgument);
   EXPECT_THROW(Adam({.epsilon = -1}), InvalidArgument);
+  EXPECT_THROW(AdamW({.weight_decay = -1}), InvalidArgument);
+  EXPECT_THROW(Adamax({.beta_2 = 1}), InvalidArgument);
+  EXPECT_THROW(Nadam({.beta_1 = -1}), InvalidArgument);
+  EXPECT_THROW(RMSprop({.rho = 1}), InvalidArgument);
+  EXPECT_THROW(RMSprop({.momentum = 1}), InvalidArgument);
+  EXPECT_THROW(Adagrad({.initial_accumulator_value = -1}), InvalidArgument);
+  EXPECT_THROW(Adadelta({.rho = -0.5}), InvalidArgument);
+  EXPECT_THROW(Ftrl({.learning_rate_power = 0.5}), InvalidArgument);
+  EXPECT_THROW(Ftrl({.l1_regularization_strength = -1}), InvalidArgument);
+  EXPECT_THROW(Lion({.beta_1 = 0}), InvalidArgument);
+  EXPECT_THROW(Lamb({.epsilon = -1}), InvalidArgument);
+  EXPECT_THROW(Lars({.momentum = 1}), InvalidArgument);
+  EXPECT_THROW(Adafactor({.beta_2_decay = 1}), InvalidArgument);
+  EXPECT_THROW(Adafactor({.clip_threshold = 0}), InvalidArgument);
+  EXPECT_THROW(SGD({.ema = {.use = true, .momentum = 2}}), InvalidArgument);
+  EXPECT_THROW(SGD({.ema = {.use = true, .overwrite_frequency = -1}}), InvalidArgument);
 }
 
 TEST(Optimizer, NamesSlotsAfterTheirVariables) {
@@ -267,6 +284,51 @@ TEST(Optimizer, ResumesFromItsState) {
   step_down(second, w, Tensor(-3.0f));
   EXPECT_EQ(w.read().item<float>(), expected);
   EXPECT_EQ(second.iterations().read().item<int>(), 2);
+}
+
+TEST(WeightDecay, PassesOverNamesThatMatch) {
+  Variable kernel(Tensor(1.0f), {.name = "dense_1/kernel"}),
+      bias(Tensor(1.0f), {.name = "dense_1/bias"}), gamma(Tensor(1.0f), {.name = "norm/gamma"});
+  SGD optimizer({.learning_rate = 0.5, .weight_decay = 0.5});
+  optimizer.exclude_from_weight_decay({"bias$", "^norm"});
+  const Tensor none(0.0f);
+  optimizer.apply_gradients({none, none, none}, {kernel, bias, gamma});
+  EXPECT_EQ(kernel.read().item<float>(), 0.75f);
+  EXPECT_EQ(bias.read().item<float>(), 1);
+  EXPECT_EQ(gamma.read().item<float>(), 1);
+  EXPECT_THROW(optimizer.exclude_from_weight_decay({"kernel"}), FailedPrecondition);
+  SGD another;
+  EXPECT_THROW(another.exclude_from_weight_decay({"("}), InvalidArgument);
+}
+
+TEST(Ema, AveragesTheWeightsAfterEachUpdate) {
+  Variable w(Tensor(1.0f), {.name = "w"}), still(Tensor(5.0f), {.name = "still"});
+  SGD optimizer({.learning_rate = 1, .ema = {.use = true, .momentum = 0.75}});
+  optimizer.apply_gradients({Tensor(-1.0f), Tensor()}, {w, still});
+  EXPECT_EQ(optimizer.slot(w, "average").read().item<float>(), 2);
+  optimizer.apply_gradients({Tensor(-2.0f), Tensor()}, {w, still});
+  EXPECT_EQ(w.read().item<float>(), 4);
+  EXPECT_EQ(optimizer.slot(w, "average").read().item<float>(), 0.75f * 2 + 0.25f * 4);
+  EXPECT_EQ(optimizer.slot(still, "average").read().item<float>(), 5);
+  optimizer.finalize_variable_values(std::vector{w, still});
+  EXPECT_EQ(w.read().item<float>(), 2.5f);
+  EXPECT_EQ(still.read().item<float>(), 5);
+  SGD plain;
+  EXPECT_THROW(plain.finalize_variable_values(std::vector{w}), InvalidArgument);
+}
+
+TEST(Adafactor, RemembersMeansOfMatrices) {
+  Variable matrix(ones({4, 3}), {.name = "matrix"}), vector(ones({3}), {.name = "vector"}),
+      half(cast(ones({2, 4, 3}), DType::f16), {.name = "half"});
+  Adafactor optimizer;
+  optimizer.build(std::vector{matrix, vector, half});
+  EXPECT_EQ(optimizer.slot(matrix, "r").shape(), Shape{4});
+  EXPECT_EQ(optimizer.slot(matrix, "c").shape(), Shape{3});
+  EXPECT_EQ(optimizer.slot(matrix, "v").num_elements(), 0);
+  EXPECT_EQ(optimizer.slot(vector, "r").num_elements(), 0);
+  EXPECT_EQ(optimizer.slot(vector, "v").shape(), Shape{3});
+  EXPECT_EQ(optimizer.slot(half, "c").shape(), (Shape{2, 3}));
+  EXPECT_EQ(optimizer.slot(half, "c").dtype(), DType::f32);
 }
 
 TEST(Optimizer, AVariableListedTwiceIsRefused) {

@@ -3,6 +3,7 @@
 
 #include <lockstep/autodiff/tape.h>
 #include <lockstep/optim/clip.h>
+#include <lockstep/optim/ema.h>
 #include <lockstep/optim/schedule.h>
 #include <lockstep/replica/replica_context.h>
 #include <lockstep/replica/variable.h>
@@ -25,6 +26,23 @@ struct ApplyOptions {
   bool aggregate = true;
 };
 
+// What every optimizer has.
+struct OptimizerOptions {
+  LearningRate learning_rate;
+  double weight_decay = 0;
+  Clip clip = {};
+  Ema ema = {};
+};
+
+// A slot: a variable beside each variable that is updated.
+struct OptimizerSlot {
+  std::string name;
+  double start = 0;  // the value that it starts at
+  // Its shape, from the variable's; null: the same.
+  Shape (*shape)(const Shape& variable) = nullptr;
+  bool wide = false;  // f32 where the variable is of a 16-bit type
+};
+
 // Updates variables from gradients, in place. Made in the strategy's scope, like the model, and
 // used by all replicas at the same time: its state (step counts, learning rate, slots) is
 // variables, of which each replica updates its own components.
@@ -36,6 +54,9 @@ struct ApplyOptions {
 // slots and the counts invalid on all replicas, see Variable. A variable that no replica used keeps
 // its value and slots; where only some used it the others contribute zero. As gradients are summed,
 // losses are to be divided by the global batch (nn::compute_average_loss).
+//
+// Weight decay is decoupled (arXiv:1711.05101) unless an optimizer says otherwise: weights shrink by
+// learning_rate * weight_decay of themselves before they are updated.
 class LOCKSTEP_EXPORT Optimizer {
  public:
   virtual ~Optimizer();
@@ -67,6 +88,18 @@ class LOCKSTEP_EXPORT Optimizer {
                     std::span(variables.begin(), variables.size()), options, at);
   }
 
+  // Variables whose name holds a match of one of these regular expressions (ECMAScript's), "bias" for
+  // example, do not decay. Throws FailedPrecondition once there are slots, InvalidArgument for what
+  // is no regular expression.
+  void exclude_from_weight_decay(const std::vector<std::string>& names,
+                                 SourceLocation at = SourceLocation::current());
+
+  // Replaces the variables by their moving averages; at the end of training with Ema. In a step
+  // function it concerns the calling replica's components. Throws InvalidArgument for a variable that
+  // has no average yet.
+  void finalize_variable_values(std::span<const Variable> variables,
+                                SourceLocation at = SourceLocation::current());
+
   // Makes the slots of these variables, which otherwise appear with their first update; for
   // restoring.
   void build(std::span<const Variable> variables);
@@ -91,15 +124,16 @@ class LOCKSTEP_EXPORT Optimizer {
   // step.
   struct Update {
     const Variable& variable;
-    std::span<const Variable> slots;  // in the order of slot_names
+    std::span<const Variable> slots;  // in the order in which they were named
     const Tensor& gradient;
     const Tensor& gradient_scale;  // to multiply the gradient with; undefined: 1
     const Tensor& learning_rate;
-    const Tensor& step;  // i64: 1 at the first update
+    const Tensor& step;   // i64: 1 at the first update
+    double weight_decay;  // 0 for a variable that does not decay
   };
-  // Throws InvalidArgument for a negative rate or more than one kind of clipping.
-  Optimizer(const LearningRate& rate, const Clip& clip, std::vector<std::string> slot_names,
-            SourceLocation at);
+  // Throws InvalidArgument for a negative rate or weight decay, more than one kind of clipping, or a
+  // momentum of Ema out of range.
+  Optimizer(const OptimizerOptions& options, std::vector<OptimizerSlot> slots, SourceLocation at);
   // Changes the variable's and slots' components of the calling replica. Thread-safe.
   virtual void update(const Update& update) const = 0;
 
@@ -114,13 +148,17 @@ class LOCKSTEP_EXPORT Optimizer {
   using SlotLists = std::vector<std::span<const Variable>>;
   void apply(std::span<const Variable> variables, const SlotLists& slots, ReducedGradients& reduced,
              const Tensor& rate, const Tensor& number, SourceLocation at);
+  void update_average(const Variable& variable, const Variable& average,
+                      const Tensor& number) const;
   // The update broke off with the exception that is being handled.
   void invalidate(ReplicaContext& replica, std::span<const Variable> variables,
                   const SlotLists& slots) const;
   void check_used(const char* op, std::span<const Variable> variables,
                   std::span<const Tensor> gradients, SourceLocation at);
 
+  const double weight_decay_;
   const Clip clip_;
+  const Ema ema_;
   const std::optional<Schedule> schedule_;
   std::optional<Variable> rate_;  // when there is no schedule
   Variable iterations_;

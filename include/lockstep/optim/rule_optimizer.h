@@ -7,16 +7,14 @@
 namespace lockstep::optim {
 
 // An optimizer whose update is one of the rules of ops/update_rule.h, a single pass over the memory
-// of a variable and its slots.
+// of a variable and its slots (two where the rule needs norms).
 class LOCKSTEP_EXPORT RuleOptimizer : public Optimizer {
  protected:
-  RuleOptimizer(const UpdateRule& rule, const LearningRate& rate, double weight_decay,
-                const Clip& clip, SourceLocation at);
+  RuleOptimizer(const UpdateRule& rule, const OptimizerOptions& options, SourceLocation at);
   void update(const Update& update) const final;
 
  private:
   UpdateRule rule_;
-  double weight_decay_;
 };
 
 }  // namespace lockstep::optim

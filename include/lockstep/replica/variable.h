@@ -67,6 +67,9 @@ class LOCKSTEP_EXPORT Variable {
   // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not
   // trainable; legal in any context, without communication.
   static Variable zeros_like(const Variable& like, std::string name);
+  // The same of another shape and dtype, whose elements are all `start`.
+  static Variable slot_of(const Variable& variable, const Shape& shape, DType dtype, double start,
+                          std::string name);
 
   const std::string& name() const;
   // Gives it another name: for models that number their layers, before other threads know the

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/optim/rule_optimizer.h>
+
+namespace lockstep::optim {
+
+struct AdamaxOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;    // in [0, 1)
+  double beta_2 = 0.999;  // in [0, 1)
+  double epsilon = 1e-7;
+  double weight_decay = 0;  // decoupled, see Optimizer
+  Clip clip = {};
+  Ema ema = {};
+};
+
+// Adamax (Kingma and Ba, arXiv:1412.6980, section 7.1), by the formula of Keras, which AdamaxRule
+// (ops/update_rule.h) states. Slots: "m" and "u".
+class LOCKSTEP_EXPORT Adamax final : public RuleOptimizer {
+ public:
+  // Throws InvalidArgument for a beta out of range or a negative number.
+  explicit Adamax(const AdamaxOptions& options = {}, SourceLocation at = SourceLocation::current());
+};
+
+}  // namespace lockstep::optim
