@@ -40,20 +40,45 @@ template <class F>
 [[maybe_unused]] auto pick_update_rule(const FtrlRule& rule, F& f) {
   return rule.learning_rate_power == -0.5 ? f(Ftrl{}, rule) : f(FtrlPower{}, rule);
 }
-#define LOCKSTEP_PICK(Rule, Functor)                               \
-  template <class F>                                               \
-  [[maybe_unused]] auto pick_update_rule(const Rule& rule, F& f) { \
-    return f(Functor{}, rule);                                     \
-  }
-LOCKSTEP_PICK(AdamaxRule, Adamax)
-LOCKSTEP_PICK(NadamRule, Nadam)
-LOCKSTEP_PICK(AdagradRule, Adagrad)
-LOCKSTEP_PICK(AdadeltaRule, Adadelta)
-LOCKSTEP_PICK(LionRule, Lion)
-LOCKSTEP_PICK(LambRule, Lamb)
-LOCKSTEP_PICK(LarsRule, Lars)
-LOCKSTEP_PICK(AverageRule, Average)
-#undef LOCKSTEP_PICK
+// Of a rule that has one only.
+template <class Rule>
+struct OnlyFunctor;
+template <>
+struct OnlyFunctor<AdamaxRule> {
+  using type = Adamax;
+};
+template <>
+struct OnlyFunctor<NadamRule> {
+  using type = Nadam;
+};
+template <>
+struct OnlyFunctor<AdagradRule> {
+  using type = Adagrad;
+};
+template <>
+struct OnlyFunctor<AdadeltaRule> {
+  using type = Adadelta;
+};
+template <>
+struct OnlyFunctor<LionRule> {
+  using type = Lion;
+};
+template <>
+struct OnlyFunctor<LambRule> {
+  using type = Lamb;
+};
+template <>
+struct OnlyFunctor<LarsRule> {
+  using type = Lars;
+};
+template <>
+struct OnlyFunctor<AverageRule> {
+  using type = Average;
+};
+template <class Rule, class F>
+[[maybe_unused]] auto pick_update_rule(const Rule& rule, F& f) {
+  return f(typename OnlyFunctor<Rule>::type{}, rule);
+}
 
 // Calls f(Functor{}, options) with the functor for a rule.
 template <class F>
