@@ -10,7 +10,8 @@
 // Update rules, a functor each; lockstep/ops/update_rule.h says what they compute. CPU kernels of each
 // instruction set, CUDA kernels and the program of a TPU are made of the list in update_list.h. To add
 // one: its functor, here or in scaled_update_functors.h, its name in the list, its options in
-// UpdateRule with pick_update_rule(), and a row in tests/support/update_rows.h. A functor says
+// UpdateRule with OnlyFunctor or pick_update_rule(), and a row in tests/support/update_rows.h. A
+// functor says
 //
 //   Options          the alternative of UpdateRule that it is for; several functors may share one
 //   kSlots, kNames   how many slots it has, and how they are called where there are any
