@@ -126,6 +126,20 @@ Case pool3d(Tensor (*op)(const Tensor&, const ls::Pool3dOptions&, ls::SourceLoca
 
 std::int64_t extent(const Tensor& x, int axis) { return x.shape()[axis]; }
 
+// Steps of one variable, made from the first input, down the second.
+Op updates(const ls::UpdateRule& rule) {
+  return [rule, state = std::vector<Tensor>(), step = 0](In x) mutable {
+    if (state.empty()) {
+      state = {-x[0]};
+      for (const ls::UpdateSlot& slot : ls::update_slots(rule))
+        state.push_back(ls::full(x[0].shape(), slot.start));
+    }
+    ls::apply_update(rule, state, x[1],
+                     {.learning_rate = Tensor(1e-3), .number = Tensor(++step)});
+    return x[0];
+  };
+}
+
 // clang-format off
 const std::map<std::string, Case> kCases = {
     // elementwise.h
@@ -324,18 +338,9 @@ const std::map<std::string, Case> kCases = {
     {"permutation", {{m}, [](In x) { return ls::permutation(x[0].num_elements()); }}},
     {"shuffle", {{m}, [](In x) { return ls::shuffle(x[0]); }}},
     // update.h
-    {"adam_update", {{m, m}, [state = ls::AdamState{}, step = 0](In x) mutable {
-       if (!state.weights.defined()) state = {-x[0], ls::zeros_like(x[0]), ls::zeros_like(x[0])};
-       state = ls::adam_update(std::move(state), x[1], Tensor(1e-3), Tensor(++step));
-       return x[0]; }}},
-    {"sgd_update", {{m, m}, [state = ls::SgdState{}](In x) mutable {
-       if (!state.weights.defined()) state = {-x[0], {}};
-       state = ls::sgd_update(std::move(state), x[1], Tensor(1e-3));
-       return x[0]; }}},
-    {"momentum_update", {{m, m}, [state = ls::SgdState{}](In x) mutable {
-       if (!state.weights.defined()) state = {-x[0], ls::zeros_like(x[0])};
-       state = ls::sgd_update(std::move(state), x[1], Tensor(1e-3), {.momentum = 0.9});
-       return x[0]; }}},
+    {"adam_update", {{m, m}, updates(ls::AdamRule{})}},
+    {"sgd_update", {{m, m}, updates(ls::SgdRule{})}},
+    {"momentum_update", {{m, m}, updates(ls::SgdRule{.momentum = 0.9})}},
     {"is_finite_all", {{m}, [](In x) { return ls::is_finite_all(x); }}},
     {"global_norm", {{m}, [](In x) { return ls::global_norm(x); }}},
 };
