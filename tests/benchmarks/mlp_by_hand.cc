@@ -68,11 +68,15 @@ struct Layer {
     multiply({.m = in, .n = out, .k = kRows, .transpose_a = true}, x, d, nullptr, dw);
     if (dx) multiply({.m = kRows, .n = in, .k = out, .transpose_b = true}, d, w, nullptr, *dx);
   }
+  static void descend(const Floats& values, const Floats& gradient) {
+    constexpr float kScalars[] = {1, 0, 0.01F};  // the gradient's scale, the decay, the rate
+    float* const state = values.data();
+    ls::f32_update().update[static_cast<int>(ls::UpdateKind::sgd)](&state, gradient.data(),
+                                                                   values.count(), kScalars);
+  }
   void update() const {
-    const ls::SgdFactors<float> factors{
-        .scale = 1, .decay = 0, .rate = 0.01F, .momentum = 0, .nesterov = false};
-    ls::f32_update().sgd(w.data(), nullptr, dw.data(), w.count(), factors);
-    ls::f32_update().sgd(bias.data(), nullptr, dbias.data(), bias.count(), factors);
+    descend(w, dw);
+    descend(bias, dbias);
   }
 
   std::int64_t in, out;

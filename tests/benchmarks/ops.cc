@@ -134,8 +134,7 @@ Op updates(const ls::UpdateRule& rule) {
       for (const ls::UpdateSlot& slot : ls::update_slots(rule))
         state.push_back(ls::full(x[0].shape(), slot.start));
     }
-    ls::apply_update(rule, state, x[1],
-                     {.learning_rate = Tensor(1e-3), .number = Tensor(++step)});
+    ls::apply_update(rule, state, x[1], {.learning_rate = Tensor(1e-3), .number = Tensor(++step)});
     return x[0];
   };
 }

@@ -432,8 +432,9 @@ TEST(UpdateXla, EqualsCpu) {
          {std::pair(DType::f32, 2e-6), std::pair(DType::f64, 1e-11), std::pair(DType::f16, 1e-3),
           std::pair(DType::bf16, 8e-3)})
       expect_same_updates(rows, {3, 4}, dtype, tolerance);
-    for (const Shape& shape : {Shape{0, 4}, Shape{257}})
-      expect_same_updates(rows, shape, DType::f32, 2e-6);
+    expect_same_updates(rows, {0, 4}, DType::f32, 0);
+    // Of so many, some roots are taken near 0, where they magnify roundings.
+    expect_same_updates(rows, {257}, DType::f32, 1e-5);
   }
 }
 
