@@ -302,7 +302,8 @@ LOCKSTEP_MATH float floor_mod(float x, float y) {
 LOCKSTEP_MATH double floor_mod(double x, double y) { return floor_mod_far(x, y); }
 LOCKSTEP_MATH bool floor_mod_is_far(float x, float y) {
   const double quotient = static_cast<double>(x) / static_cast<double>(y);
-  return !(abs(quotient) < kQuotientLimit) | (abs(y) == kInfinity);
+  const int inexact = abs(quotient) < kQuotientLimit ? 0 : 1, endless = abs(y) == kInfinity ? 1 : 0;
+  return (inexact | endless) != 0;
 }
 
 // log2(x) of x > 0, infinity included, to 40 bits.
