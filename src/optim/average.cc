@@ -29,6 +29,10 @@ void Optimizer::update_average(const Variable& variable, const Variable& average
 }
 
 void Optimizer::finalize_variable_values(std::span<const Variable> variables, SourceLocation at) {
+  const Tensor updates = iterations_.read(at);
+  if (updates.device().is_host())
+    require(updates.item<std::int64_t>() > 0, at, "Optimizer::finalize_variable_values",
+            "expected averages, which begin with the first update, got none applied yet");
   for (Variable variable : variables) variable.assign(slot(variable, kAverage, at).read(at), at);
 }
 

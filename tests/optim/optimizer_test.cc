@@ -317,6 +317,14 @@ TEST(Ema, AveragesTheWeightsAfterEachUpdate) {
   EXPECT_THROW(plain.finalize_variable_values(std::vector{w}), InvalidArgument);
 }
 
+TEST(Ema, KeepsWeightsThatHaveNoAverageYet) {
+  Variable w(Tensor(3.0f), {.name = "w"});
+  SGD optimizer({.learning_rate = 1, .ema = {.use = true}});
+  optimizer.build(std::vector{w});
+  EXPECT_THROW(optimizer.finalize_variable_values(std::vector{w}), InvalidArgument);
+  EXPECT_EQ(w.read().item<float>(), 3);
+}
+
 TEST(Adafactor, RemembersMeansOfMatrices) {
   Variable matrix(ones({4, 3}), {.name = "matrix"}), vector(ones({3}), {.name = "vector"}),
       half(cast(ones({2, 4, 3}), DType::f16), {.name = "half"});
