@@ -13,6 +13,8 @@
 //   Training  layers that differ in training take it from the call: model(x, {.training = true}).
 //   Your own  layers are any function from tensor to tensor: a lambda, or a class with a const
 //             call operator and, if it has any, variables().
+//   Precision set_global_policy(mixed_bfloat16), or {.dtype = ...} of a layer: variables in f32,
+//             computation in 16 bits (nn/precision.h).
 //   Losses    come per example, labels first. compute_average_loss turns them into this replica's
 //             part of the mean over the global batch: sum it, and the gradients, over replicas.
 
@@ -25,4 +27,5 @@
 #include <lockstep/nn/layer.h>
 #include <lockstep/nn/losses.h>
 #include <lockstep/nn/pool2d.h>
+#include <lockstep/nn/precision.h>
 #include <lockstep/nn/sequential.h>

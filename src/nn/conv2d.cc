@@ -16,8 +16,6 @@ Shape kernel_shape(std::int64_t in, std::int64_t out, const Conv2DOptions& optio
   require(options.groups > 0 && in % options.groups == 0 && out % options.groups == 0, at, "Conv2D",
           "expected groups that divide both channel counts, got ", options.groups, " groups of ",
           in, " and ", out, " channels");
-  require(is_floating(options.dtype), at, "Conv2D", "expected a floating dtype, got ",
-          name_of(options.dtype));
   return Shape({options.kernel_size.height, options.kernel_size.width, in / options.groups, out},
                at, "Conv2D");
 }
@@ -26,22 +24,20 @@ Shape kernel_shape(std::int64_t in, std::int64_t out, const Conv2DOptions& optio
 
 Conv2D::Conv2D(std::int64_t in_channels, std::int64_t out_channels, const Conv2DOptions& options,
                SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       conv_{.strides = options.strides,
             .padding = options.padding,
             .dilations = options.dilations,
             .groups = options.groups,
             .activation = options.activation},
       kernel_(add_variable("kernel", kernel_shape(in_channels, out_channels, options, at),
-                           options.dtype, options.kernel_initializer)) {
-  if (options.use_bias)
-    bias_ = add_variable("bias", Shape{out_channels}, options.dtype, options.bias_initializer);
+                           options.kernel_initializer)) {
+  if (options.use_bias) bias_ = add_variable("bias", Shape{out_channels}, options.bias_initializer);
 }
 
 Tensor Conv2D::operator()(const Tensor& x, CallOptions, SourceLocation at) const {
-  check_input(x, {.min_rank = 4, .max_rank = 4, .size = input_size(), .dtype = kernel_.dtype()},
-              at);
-  return conv2d(x, kernel_.read(at), bias_ ? bias_->read(at) : Tensor(), conv_, at);
+  const Tensor images = computed(x, {.min_rank = 4, .max_rank = 4, .size = input_size()}, at);
+  return conv2d(images, weight(kernel_, at), weight(bias_, at), conv_, at);
 }
 
 }  // namespace lockstep::nn

@@ -21,7 +21,7 @@ struct Conv2DOptions {
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "conv2d";
 };
 
@@ -35,8 +35,8 @@ class LOCKSTEP_EXPORT Conv2D : public Layer {
   Conv2D(std::int64_t in_channels, std::int64_t out_channels, const Conv2DOptions& options = {},
          SourceLocation at = SourceLocation::current());
 
-  // Throws InvalidArgument "[conv2d] ..." when x is not of rank 4, of other channels or another
-  // dtype.
+  // Throws InvalidArgument "[conv2d] ..." when x is not of rank 4, of other channels or not floating,
+  // and for f64 where the layer computes in less.
   Tensor operator()(const Tensor& x, CallOptions = {},
                     SourceLocation at = SourceLocation::current()) const;
 

@@ -15,7 +15,7 @@ struct DenseOptions {
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "dense";
 };
 
@@ -27,7 +27,8 @@ class LOCKSTEP_EXPORT Dense : public Layer {
   Dense(std::int64_t in, std::int64_t out, const DenseOptions& options = {},
         SourceLocation at = SourceLocation::current());
 
-  // Throws InvalidArgument "[dense] ..." when x is of rank below 2, another size or another dtype.
+  // Throws InvalidArgument "[dense] ..." when x is of rank below 2, another size or not floating, and
+  // for f64 where the layer computes in less.
   Tensor operator()(const Tensor& x, CallOptions = {},
                     SourceLocation at = SourceLocation::current()) const;
 

@@ -4,6 +4,7 @@
 #include <lockstep/base/export.h>
 #include <lockstep/base/source_location.h>
 #include <lockstep/nn/initializers.h>
+#include <lockstep/nn/precision.h>
 #include <lockstep/replica/variable.h>
 #include <lockstep/tensor/tensor.h>
 
@@ -32,6 +33,14 @@ inline constexpr std::int64_t kAnySize = -1;
 // axis it takes and gives, so that a model that does not fit together fails when it is made. A
 // layer of your own needs neither this base nor the sizes: Sequential takes whatever can be called
 // with a tensor.
+//
+// Precision (nn/precision.h): a layer with variables has an option
+//   std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
+// which it hands to this base, makes its variables by add_variable, and computes with
+//   const Tensor input = computed(x, {.min_rank = 2, .size = input_size()}, at);
+//   return dense(input, weight(kernel_, at), weight(bias_, at), activation_, at);
+// What stays in f32 (scale and offset of a norm) is read by Variable::read instead. A layer without
+// variables passes no policy, follows its input and calls check_input only.
 class LOCKSTEP_EXPORT Layer {
  public:
   const std::string& name() const { return name_; }
@@ -41,6 +50,8 @@ class LOCKSTEP_EXPORT Layer {
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<Variable>& trainable_variables() const { return trainable_; }
   void visit_state(StateVisitor& visitor);
+  // That of the layer's variables and computation.
+  PrecisionPolicy policy() const { return policy_; }
 
   // Gives the layer and its variables another name, before it is called: what a model does that
   // numbers its layers.
@@ -50,15 +61,17 @@ class LOCKSTEP_EXPORT Layer {
   std::int64_t output_size(std::int64_t input_size) const { return input_size; }
 
  protected:
-  Layer(std::string name, SourceLocation at) : name_(std::move(name)), at_(at) {}
+  Layer(std::string name, SourceLocation at)
+      : name_(std::move(name)), at_(at), policy_(global_policy()) {}
+  // Throws InvalidArgument "[<name>] ..." for a policy of dtypes that are not floating.
+  Layer(std::string name, const std::optional<PrecisionPolicy>& policy, SourceLocation at);
   ~Layer() = default;
   Layer(const Layer&) = default;  // a move is a copy: no handle is ever without its variables
   Layer& operator=(const Layer&) = default;
 
-  // Makes the variable "<name>/<role>". Throws InvalidArgument when the initializer's value does
-  // not fit.
-  Variable add_variable(const char* role, const Shape& shape, DType dtype,
-                        const Initializer& initializer);
+  // Makes the variable "<name>/<role>" of the policy's variable dtype. Throws InvalidArgument when
+  // the initializer's value does not fit.
+  Variable add_variable(const char* role, const Shape& shape, const Initializer& initializer);
   // Lists a variable that was made elsewhere as the layer's.
   void adopt(const Variable& variable);
   void set_name(std::string name) { name_ = std::move(name); }
@@ -66,14 +79,21 @@ class LOCKSTEP_EXPORT Layer {
     int min_rank = 1;
     int max_rank = Shape::kMaxRank;
     std::int64_t size = kAnySize;  // of the last axis
-    std::optional<DType> dtype = {};
   };
   // Throws InvalidArgument "[<name>] ..." with both sides unless x is as expected.
   void check_input(const Tensor& x, const Input& expected, SourceLocation at) const;
+  // x, which is as expected, in the compute dtype. Throws InvalidArgument for a dtype that is not
+  // floating, and for f64 where the layer computes in less: cast() says that this is meant.
+  Tensor computed(const Tensor& x, const Input& expected, SourceLocation at) const;
+  // The variable's value in the compute dtype; undefined without one. A step that uses it several
+  // times (one per position of a sequence) had better read it once.
+  Tensor weight(const Variable& variable, SourceLocation at) const;
+  Tensor weight(const std::optional<Variable>& variable, SourceLocation at) const;
 
  private:
   std::string name_;
   SourceLocation at_;
+  PrecisionPolicy policy_;
   std::vector<Variable> variables_, trainable_;
 };
 
