@@ -11,4 +11,12 @@
 // sides.
 
 #include <lockstep/metrics/accuracy.h>
+#include <lockstep/metrics/auc.h>
+#include <lockstep/metrics/confusion_matrix.h>
+#include <lockstep/metrics/f_score.h>
 #include <lockstep/metrics/mean.h>
+#include <lockstep/metrics/metric.h>
+#include <lockstep/metrics/perplexity.h>
+#include <lockstep/metrics/precision.h>
+#include <lockstep/metrics/regression.h>
+#include <lockstep/metrics/threshold_metric.h>

@@ -70,7 +70,7 @@ TEST(SparseCategoricalAccuracy, RefusesShapesThatDoNotFit) {
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.message(),
-                ::testing::AllOf(::testing::HasSubstr("[SparseCategoricalAccuracy]"),
+                ::testing::AllOf(::testing::HasSubstr("[SparseCategoricalAccuracy::update_state]"),
                                  ::testing::HasSubstr("[2]"), ::testing::HasSubstr("[3, 4]")));
   }
   EXPECT_THROW(accuracy.update_state(zeros({3}), zeros({3, 4})), InvalidArgument);
