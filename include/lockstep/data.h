@@ -3,7 +3,7 @@
 
 // Data: from where the rows of a training step come.
 //
-// A Dataset<T> is a source (from_tensor_slices, range, from_generator, digits) and a chain of small
+// A Dataset<T> is a source (from_tensor_slices, range, from_generator, digits, fashion_mnist) and a chain of small
 // transformations with tf.data's names (map, shuffle, batch, repeat, take, skip, shard, prefetch),
 // an immutable value. Its type T reaches the user at both ends only: at once it is erased to an
 // AnyDataset over vectors of tensors, and all transformations live in src/data, one file each.
@@ -27,5 +27,7 @@
 #include <lockstep/data/dataset.h>
 #include <lockstep/data/digits.h>
 #include <lockstep/data/element.h>
+#include <lockstep/data/fashion_mnist.h>
 #include <lockstep/data/from_generator.h>
 #include <lockstep/data/from_tensors.h>
+#include <lockstep/data/idx.h>

@@ -8,11 +8,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 
 #include "data/csv.h"
+#include "data/file.h"
 #include "data/gzip.h"
 #include "data/random.h"
 
@@ -47,25 +46,16 @@ void require_values(const CsvTable& table, std::string_view file) {
   }
 }
 
-std::vector<unsigned char> read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::vector<unsigned char> bytes;
-  // A byte more than allowed is enough to be refused; what follows need not be read.
-  for (std::istreambuf_iterator<char> at(in), end; at != end && bytes.size() <= kMostBytes; ++at)
-    bytes.push_back(static_cast<unsigned char>(*at));
-  if (!in.is_open() || in.bad())
-    throw Unavailable(message("data::digits", "cannot read ", path.string(),
-                              "; unset LOCKSTEP_DATA_DIR for the library's own copy"),
-                      SourceLocation{});
-  return bytes;
-}
-
 Leaves load_digits() {
   const char* const directory = std::getenv("LOCKSTEP_DATA_DIR");
   if (directory && *directory) {
     const std::filesystem::path path = std::filesystem::path(directory) / "digits.csv.gz";
     std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return parse_digits(read_file(path), path.string());
+    if (std::filesystem::exists(path, ignored))
+      return parse_digits(
+          read_file(path, "data::digits", "; unset LOCKSTEP_DATA_DIR for the library's own copy",
+                    SourceLocation{}, kMostBytes),
+          path.string());
     logging::info("[data::digits] no " + path.string() + "; the library's own copy is used");
   }
   return parse_digits(embedded::digits_csv_gz, "the library's digits.csv.gz");
