@@ -19,13 +19,23 @@
 //             part of the mean over the global batch: sum it, and the gradients, over replicas.
 
 #include <lockstep/nn/activation.h>
+#include <lockstep/nn/conv1d.h>
+#include <lockstep/nn/conv1d_transpose.h>
 #include <lockstep/nn/conv2d.h>
+#include <lockstep/nn/conv2d_transpose.h>
+#include <lockstep/nn/conv3d.h>
+#include <lockstep/nn/conv3d_transpose.h>
 #include <lockstep/nn/dense.h>
+#include <lockstep/nn/depthwise_conv1d.h>
+#include <lockstep/nn/depthwise_conv2d.h>
 #include <lockstep/nn/dropout.h>
 #include <lockstep/nn/flatten.h>
+#include <lockstep/nn/global_pool.h>
 #include <lockstep/nn/initializers.h>
 #include <lockstep/nn/layer.h>
 #include <lockstep/nn/losses.h>
+#include <lockstep/nn/pool1d.h>
 #include <lockstep/nn/pool2d.h>
 #include <lockstep/nn/precision.h>
+#include <lockstep/nn/pool3d.h>
 #include <lockstep/nn/sequential.h>

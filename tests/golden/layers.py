@@ -40,6 +40,68 @@ LAYERS = {
         case((1, 7, 6, 4), filters=4, kernel_size=3, strides=2, padding="same", groups=2),
         case((1, 7, 7, 1), filters=2, kernel_size=3, dilation_rate=2, use_bias=False),
     ],
+    "Conv1D": [
+        case((2, 6, 3), filters=2, kernel_size=3, activation="tanh"),
+        case((1, 9, 2), filters=4, kernel_size=2, strides=2, padding="same", groups=2),
+        case((1, 9, 2), filters=1, kernel_size=3, dilation_rate=2, use_bias=False),
+    ],
+    "Conv3D": [
+        case((1, 3, 4, 3, 2), filters=2, kernel_size=[2, 3, 1], activation="tanh"),
+        case((1, 4, 3, 4, 1), filters=2, kernel_size=2, strides=2, padding="same"),
+    ],
+    "Conv1DTranspose": [
+        case((2, 3, 2), filters=3, kernel_size=3, strides=2, activation="tanh"),
+        case((1, 4, 2), filters=2, kernel_size=3, strides=2, padding="same"),
+        case((1, 4, 2), filters=2, kernel_size=4, strides=3, padding="same", output_padding=2),
+    ],
+    "Conv2DTranspose": [
+        case((2, 2, 3, 2), filters=3, kernel_size=[2, 3], activation="tanh"),
+        case((1, 3, 2, 3), filters=2, kernel_size=3, strides=2, padding="same"),
+        case((1, 2, 3, 1), filters=2, kernel_size=3, strides=[2, 2], output_padding=1),
+        case((1, 3, 3, 1), filters=1, kernel_size=1, strides=2, use_bias=False),
+    ],
+    "Conv3DTranspose": [
+        case((1, 2, 2, 3, 2), filters=1, kernel_size=2, strides=2, padding="same"),
+        case((1, 2, 1, 2, 1), filters=2, kernel_size=[1, 2, 2], activation="tanh"),
+    ],
+    "DepthwiseConv1D": [
+        case((2, 6, 3), kernel_size=3, depth_multiplier=2, activation="tanh"),
+        case((1, 7, 2), kernel_size=2, strides=2, padding="same", use_bias=False),
+    ],
+    "DepthwiseConv2D": [
+        case((2, 4, 5, 2), kernel_size=[2, 3], depth_multiplier=2, activation="tanh"),
+        case((1, 6, 7, 2), kernel_size=3, strides=2, padding="same", use_bias=False),
+    ],
+    "MaxPooling1D": [
+        case((2, 7, 2), pool_size=2),
+        case((1, 7, 2), pool_size=3, strides=2, padding="same"),
+    ],
+    "MaxPooling2D": [
+        case((2, 5, 4, 2), pool_size=2),
+        case((1, 5, 6, 2), pool_size=[3, 2], strides=2, padding="same"),
+    ],
+    "MaxPooling3D": [
+        case((1, 4, 4, 3, 2), dtype="float32", pool_size=2),
+        case((1, 5, 3, 4, 1), dtype="float32", pool_size=[3, 2, 2], strides=[2, 1, 2], padding="same"),
+    ],
+    "AveragePooling1D": [
+        case((2, 7, 2), pool_size=2),
+        case((1, 7, 2), pool_size=3, strides=2, padding="same"),
+    ],
+    "AveragePooling2D": [
+        case((2, 5, 4, 2), pool_size=2),
+        case((1, 5, 6, 2), pool_size=[3, 2], strides=2, padding="same"),
+    ],
+    "AveragePooling3D": [
+        case((1, 4, 4, 3, 2), dtype="float32", pool_size=2),
+        case((1, 5, 3, 4, 1), dtype="float32", pool_size=[3, 2, 2], strides=[2, 1, 2], padding="same"),
+    ],
+    "GlobalMaxPooling1D": [case((2, 5, 3))],
+    "GlobalMaxPooling2D": [case((2, 3, 4, 3)), case((2, 3, 2, 2), keepdims=True)],
+    "GlobalMaxPooling3D": [case((2, 2, 3, 2, 2))],
+    "GlobalAveragePooling1D": [case((2, 5, 3))],
+    "GlobalAveragePooling2D": [case((2, 3, 4, 3)), case((2, 3, 2, 2), keepdims=True)],
+    "GlobalAveragePooling3D": [case((2, 2, 3, 2, 2))],
 }
 
 
@@ -77,7 +139,7 @@ def tensor(array):
 def result_of(name, one):
     keras.config.set_floatx(one["dtype"])
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in one["options"].items()}
-    layer = getattr(keras.layers, name)(**options)
+    layer = getattr(keras.layers, name)(**options, dtype=one["dtype"])
     inputs = inputs_of(one)
     layer.build(*[x.shape for x in inputs])
     for k, weight in enumerate(layer.weights):

@@ -3,7 +3,6 @@
 #include <lockstep/nn.h>
 
 #include <map>
-#include <stdexcept>
 
 #include "nn/golden.h"
 
@@ -11,13 +10,25 @@ namespace lockstep::nn {
 namespace {
 
 // One number for all axes, or one for each.
-Size2d size2d(const Json& value) {
+template <class Size>
+Size size_of(const Json& value) {
   if (value.is_number()) return value.get<std::int64_t>();
-  return {value.at(0).get<std::int64_t>(), value.at(1).get<std::int64_t>()};
+  const auto all = value.get<std::vector<std::int64_t>>();
+  if constexpr (std::is_same_v<Size, Size3d>)
+    return {all.at(0), all.at(1), all.at(2)};
+  else if constexpr (std::is_same_v<Size, Size2d>)
+    return {all.at(0), all.at(1)};
+  else
+    return all.at(0);
 }
 
-Padding padding(const Json& o) {
-  return o.value("padding", "valid") == std::string("same") ? Padding::same : Padding::valid;
+template <class Size>
+void take(const Json& o, const char* name, Size& size) {
+  if (o.contains(name)) size = size_of<Size>(o.at(name));
+}
+template <class Size>
+void take(const Json& o, const char* name, std::optional<Size>& size) {
+  if (o.contains(name)) size = size_of<Size>(o.at(name));
 }
 
 Activation activation(const Json& o) {
@@ -29,30 +40,74 @@ Activation activation(const Json& o) {
 
 std::int64_t channels(const Json& one) { return one.at("inputs").at(0).at("shape").back(); }
 
-GoldenLayer dense(const Json& one) {
+// What options of layers have in common, by the names that Keras gives them.
+template <class Options>
+Options options_of(const Json& one) {
   const Json& o = one.at("options");
-  return golden_layer(Dense(channels(one), o.at("units"),
-                            {.activation = activation(o),
-                             .use_bias = o.value("use_bias", true),
-                             .dtype = golden_dtype(one)}));
+  Options options;
+  if constexpr (requires { options.kernel_size; }) take(o, "kernel_size", options.kernel_size);
+  if constexpr (requires { options.pool_size; }) take(o, "pool_size", options.pool_size);
+  if constexpr (requires { options.strides; }) take(o, "strides", options.strides);
+  if constexpr (requires { options.dilations; }) take(o, "dilation_rate", options.dilations);
+  if constexpr (requires { options.output_padding; })
+    take(o, "output_padding", options.output_padding);
+  if constexpr (requires { options.groups; }) options.groups = o.value("groups", options.groups);
+  if constexpr (requires { options.depth_multiplier; })
+    options.depth_multiplier = o.value("depth_multiplier", options.depth_multiplier);
+  if constexpr (requires { options.padding; })
+    options.padding =
+        o.value("padding", "valid") == std::string("same") ? Padding::same : Padding::valid;
+  if constexpr (requires { options.activation; }) options.activation = activation(o);
+  if constexpr (requires { options.use_bias; })
+    options.use_bias = o.value("use_bias", options.use_bias);
+  if constexpr (requires { options.keep_dims; })
+    options.keep_dims = o.value("keepdims", options.keep_dims);
+  if constexpr (requires { options.dtype; }) options.dtype = golden_dtype(one);
+  return options;
 }
 
-GoldenLayer conv2d(const Json& one) {
-  const Json& o = one.at("options");
-  return golden_layer(Conv2D(channels(one), o.at("filters"),
-                             {.kernel_size = size2d(o.at("kernel_size")),
-                              .strides = size2d(o.value("strides", Json(1))),
-                              .padding = padding(o),
-                              .dilations = size2d(o.value("dilation_rate", Json(1))),
-                              .groups = o.value("groups", std::int64_t{1}),
-                              .activation = activation(o),
-                              .use_bias = o.value("use_bias", true),
-                              .dtype = golden_dtype(one)}));
+GoldenLayer dense(const Json& one) {
+  return golden_layer(
+      Dense(channels(one), one.at("options").at("units"), options_of<DenseOptions>(one)));
+}
+
+template <class L, class Options>
+GoldenLayer conv(const Json& one) {
+  return golden_layer(L(channels(one), one.at("options").at("filters"), options_of<Options>(one)));
+}
+
+// Of layers that know their channels, and of those that need not.
+template <class L, class Options>
+GoldenLayer of_channels(const Json& one) {
+  return golden_layer(L(channels(one), options_of<Options>(one)));
+}
+template <class L, class Options>
+GoldenLayer of_options(const Json& one) {
+  return golden_layer(L(options_of<Options>(one)));
 }
 
 const std::map<std::string, GoldenLayer (*)(const Json&)> kLayers{
     {"dense", dense},
-    {"conv2d", conv2d},
+    {"conv1d", conv<Conv1D, Conv1DOptions>},
+    {"conv2d", conv<Conv2D, Conv2DOptions>},
+    {"conv3d", conv<Conv3D, Conv3DOptions>},
+    {"conv1dtranspose", conv<Conv1DTranspose, Conv1DTransposeOptions>},
+    {"conv2dtranspose", conv<Conv2DTranspose, Conv2DTransposeOptions>},
+    {"conv3dtranspose", conv<Conv3DTranspose, Conv3DTransposeOptions>},
+    {"depthwiseconv1d", of_channels<DepthwiseConv1D, DepthwiseConv1DOptions>},
+    {"depthwiseconv2d", of_channels<DepthwiseConv2D, DepthwiseConv2DOptions>},
+    {"maxpooling1d", of_options<MaxPool1D, Pool1DOptions>},
+    {"maxpooling2d", of_options<MaxPool2D, Pool2DOptions>},
+    {"maxpooling3d", of_options<MaxPool3D, Pool3DOptions>},
+    {"averagepooling1d", of_options<AveragePool1D, Pool1DOptions>},
+    {"averagepooling2d", of_options<AveragePool2D, Pool2DOptions>},
+    {"averagepooling3d", of_options<AveragePool3D, Pool3DOptions>},
+    {"globalmaxpooling1d", of_options<GlobalMaxPool, GlobalPoolOptions>},
+    {"globalmaxpooling2d", of_options<GlobalMaxPool, GlobalPoolOptions>},
+    {"globalmaxpooling3d", of_options<GlobalMaxPool, GlobalPoolOptions>},
+    {"globalaveragepooling1d", of_options<GlobalAveragePool, GlobalPoolOptions>},
+    {"globalaveragepooling2d", of_options<GlobalAveragePool, GlobalPoolOptions>},
+    {"globalaveragepooling3d", of_options<GlobalAveragePool, GlobalPoolOptions>},
 };
 
 class GoldenLayers : public ::testing::TestWithParam<std::string> {};
