@@ -38,4 +38,6 @@
 #include <lockstep/nn/pool2d.h>
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/pool3d.h>
+#include <lockstep/nn/position_embedding.h>
+#include <lockstep/nn/rotary_embedding.h>
 #include <lockstep/nn/sequential.h>
