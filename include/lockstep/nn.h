@@ -35,6 +35,7 @@
 #include <lockstep/nn/layer.h>
 #include <lockstep/nn/losses.h>
 #include <lockstep/nn/pool1d.h>
+#include <lockstep/nn/multi_head_attention.h>
 #include <lockstep/nn/pool2d.h>
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/pool3d.h>
