@@ -29,6 +29,7 @@
 #include <lockstep/nn/depthwise_conv1d.h>
 #include <lockstep/nn/depthwise_conv2d.h>
 #include <lockstep/nn/dropout.h>
+#include <lockstep/nn/feed_forward.h>
 #include <lockstep/nn/flatten.h>
 #include <lockstep/nn/global_pool.h>
 #include <lockstep/nn/initializers.h>
@@ -40,5 +41,7 @@
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/pool3d.h>
 #include <lockstep/nn/position_embedding.h>
+#include <lockstep/nn/residual.h>
 #include <lockstep/nn/rotary_embedding.h>
 #include <lockstep/nn/sequential.h>
+#include <lockstep/nn/transformer_block.h>

@@ -31,7 +31,7 @@ void Layer::rename(std::string name) {
     const std::string& old = variable.name();
     std::string renamed = name;
     renamed += '/';
-    renamed.append(old, old.rfind('/') + 1);
+    renamed.append(old, old.starts_with(name_ + '/') ? name_.size() + 1 : old.rfind('/') + 1);
     variable.rename(std::move(renamed));
   }
   name_ = std::move(name);

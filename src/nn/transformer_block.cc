@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/transformer_block.h>
+#include <lockstep/ops/elementwise.h>
+#include <lockstep/ops/norm.h>
+
+namespace lockstep::nn {
+namespace {
+
+MultiHeadAttentionOptions attention_options(const TransformerBlockOptions& options) {
+  return {.causal = options.causal,
+          .rotary = options.rotary,
+          .dropout = options.dropout,
+          .use_bias = options.use_bias,
+          .kernel_initializer = options.kernel_initializer,
+          .dtype = options.dtype,
+          .name = options.name + "/attention"};
+}
+
+FeedForwardOptions feed_forward_options(const TransformerBlockOptions& options) {
+  return {.activation = options.activation,
+          .dropout = options.dropout,
+          .use_bias = options.use_bias,
+          .kernel_initializer = options.kernel_initializer,
+          .dtype = options.dtype,
+          .name = options.name + "/feed_forward"};
+}
+
+std::int64_t hidden_size(std::int64_t size, const TransformerBlockOptions& options) {
+  return options.hidden_size == 0 ? 4 * size : options.hidden_size;
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(std::int64_t size, std::int64_t num_heads,
+                                   const TransformerBlockOptions& options, SourceLocation at)
+    : Layer(options.name, at),
+      epsilon_(options.norm_epsilon),
+      attention_norm_{add_variable("attention_norm/gamma", {size}, options.dtype, ones),
+                      add_variable("attention_norm/beta", {size}, options.dtype, zeros)},
+      attention_(size, num_heads, attention_options(options), at),
+      feed_forward_norm_{add_variable("feed_forward_norm/gamma", {size}, options.dtype, ones),
+                         add_variable("feed_forward_norm/beta", {size}, options.dtype, zeros)},
+      feed_forward_(size, hidden_size(size, options), feed_forward_options(options), at),
+      dropout_(options.dropout, options.name + "/dropout", at) {
+  for (const Layer* layer : std::initializer_list<const Layer*>{&attention_, &feed_forward_})
+    for (const Variable& variable : layer->variables()) adopt(variable);
+}
+
+Tensor TransformerBlock::normalized(const Norm& norm, const Tensor& x, SourceLocation at) const {
+  return layer_norm(x, norm.gamma.read(at), norm.beta.read(at), {.epsilon = epsilon_}, at);
+}
+
+Tensor TransformerBlock::operator()(const Tensor& x, CallOptions options, SourceLocation at) const {
+  return attend(x, {.training = options.training}, at);
+}
+
+Tensor TransformerBlock::attend(const Tensor& x, const AttendOptions& options,
+                                SourceLocation at) const {
+  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
+  const Tensor normal = normalized(attention_norm_, x, at);
+  return finish(x, attention_.attend(normal, normal, options, at), {.training = options.training},
+                at);
+}
+
+Tensor TransformerBlock::extend(const Tensor& x, KeyValueCache& cache, SourceLocation at) const {
+  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
+  return finish(x, attention_.extend(normalized(attention_norm_, x, at), cache, at), {}, at);
+}
+
+Tensor TransformerBlock::finish(const Tensor& x, const Tensor& attended, CallOptions options,
+                                SourceLocation at) const {
+  const Tensor y = add(Operand(x, at), dropout_(attended, options, at));
+  return add(Operand(y, at), feed_forward_(normalized(feed_forward_norm_, y, at), options, at));
+}
+
+void TransformerBlock::rename(const std::string& name) {
+  Layer::rename(name);
+  attention_.rename(name + "/attention");
+  feed_forward_.rename(name + "/feed_forward");
+  dropout_.rename(name + "/dropout");
+}
+
+}  // namespace lockstep::nn
