@@ -36,6 +36,11 @@
 #include <lockstep/nn/layer.h>
 #include <lockstep/nn/losses.h>
 #include <lockstep/nn/pool1d.h>
+#include <lockstep/nn/gru.h>
+#include <lockstep/nn/initializers.h>
+#include <lockstep/nn/layer.h>
+#include <lockstep/nn/losses.h>
+#include <lockstep/nn/lstm.h>
 #include <lockstep/nn/multi_head_attention.h>
 #include <lockstep/nn/pool2d.h>
 #include <lockstep/nn/precision.h>

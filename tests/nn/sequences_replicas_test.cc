@@ -40,11 +40,15 @@ data::Dataset<Example> sums() {
   return data::from_tensor_slices(Example{tensor(text), tensor(next)});
 }
 
-// A layer of each kind but those that repeat in time.
 Sequential make_transformer() {
   return Sequential{PositionEmbedding(6, 8), TransformerBlock(8, 2, {.causal = true}),
                     TransformerBlock(8, 2, {.causal = true, .rotary = RotaryEmbeddingOptions{}}),
                     Residual{FeedForward(8, 8)}, Dense(8, 5)};
+}
+
+Sequential make_recurrent() {
+  return Sequential{LSTM(8, 6, {.return_sequences = true}), GRU(6, 6, {.return_sequences = true}),
+                    Dense(6, 5)};
 }
 
 std::vector<double> train(const Strategy& strategy, int epochs, Sequential (*make_model)()) {
@@ -71,25 +75,29 @@ std::vector<double> train(const Strategy& strategy, int epochs, Sequential (*mak
   return losses;
 }
 
-TEST(TransformersInReplicas, LearnTheSameOnAnyNumberOfThem) {
-  const std::vector<double> one = train(testing::replicas(1), 20, make_transformer);
-  EXPECT_GT(one.front(), 1.5);
-  EXPECT_LT(one.back(), 0.7 * one.front());
-  for (const int count : {2, 3})
-    EXPECT_THAT(train(testing::replicas(count), 20, make_transformer),
-                ::testing::Pointwise(::testing::DoubleNear(1e-3), one));
+TEST(SequencesInReplicas, AreLearnedTheSameOnAnyNumberOfThem) {
+  for (const auto make_model : {make_transformer, make_recurrent}) {
+    const std::vector<double> one = train(testing::replicas(1), 20, make_model);
+    EXPECT_GT(one.front(), 1.5);
+    EXPECT_LT(one.back(), 0.8 * one.front());
+    for (const int count : {2, 3})
+      EXPECT_THAT(train(testing::replicas(count), 20, make_model),
+                  ::testing::Pointwise(::testing::DoubleNear(1e-3), one));
+  }
 }
 
-TEST(TransformersXla, LearnTheSameInATrace) {
+TEST(SequencesXla, AreLearnedTheSameInATrace) {
   LOCKSTEP_REQUIRE_PLUGIN();
-  const std::vector<double> eager = train(testing::replicas(2), 17, make_transformer);
-  ASSERT_GE(eager.size(), 50u);
-  EXPECT_THAT(train(TPUStrategy({.replicas = 2}), 17, make_transformer),
-              ::testing::Pointwise(::testing::DoubleNear(1e-3), eager));
+  for (const auto make_model : {make_transformer, make_recurrent}) {
+    const std::vector<double> eager = train(testing::replicas(2), 17, make_model);
+    ASSERT_GE(eager.size(), 50u);
+    EXPECT_THAT(train(TPUStrategy({.replicas = 2}), 17, make_model),
+                ::testing::Pointwise(::testing::DoubleNear(1e-3), eager));
+  }
 }
 
 // Takes a prompt and goes on with the likeliest number, one program for all steps.
-TEST(TransformersXla, GenerateInATraceFromACache) {
+TEST(SequencesXla, AreContinuedInATraceFromACache) {
   LOCKSTEP_REQUIRE_PLUGIN();
   const auto generate = [](const Strategy& strategy) {
     const auto scope = strategy.scope();
