@@ -78,7 +78,11 @@ inline void set_golden_weights(const Json& one, const GoldenLayer& layer) {
   ASSERT_EQ(layer.variables.size(), one.at("weights").size());
   for (const Json& weight : one.at("weights")) {
     Variable variable = golden_variable(layer, weight.at("name"));
-    variable.assign(golden_tensor(weight.at("values"), weight.at("shape"), variable.dtype()));
+    // Our shape: Keras has some kernels' columns as several axes.
+    const auto dims = variable.shape().dims();
+    variable.assign(golden_tensor(weight.at("values"),
+                                  std::vector<std::int64_t>(dims.begin(), dims.end()),
+                                  variable.dtype()));
   }
 }
 
