@@ -30,7 +30,7 @@ ReplicaKind kind_of_leaf(std::span<const Tensor> parts) {
 }
 
 // What is done outside replicas is done on the host.
-Tensor on_host(const Tensor& x) {
+Tensor host_copy(const Tensor& x) {
   return x.defined() && x.device().kind == DeviceKind::xla ? copy_to(x, Device{}) : x;
 }
 
@@ -125,6 +125,26 @@ void Strategy::run_replicas(const std::function<void(int)>& replica_fn,
   alive->run(replica_fn, rows);
 }
 
+std::vector<ValueContext> Strategy::value_contexts(SourceLocation at) const {
+  require_outside_replicas(*implementation_, "Strategy::distribute_values_from_function", at);
+  const int local = static_cast<int>(num_local_replicas()), first = workers().rank() * local;
+  std::vector<ValueContext> contexts;
+  for (int replica = 0; replica < local; ++replica)
+    contexts.push_back({first + replica, num_replicas_in_sync()});
+  return contexts;
+}
+
+std::vector<Tensor> Strategy::separate(std::vector<Tensor> leaves) {
+  for (Tensor& leaf : leaves)
+    if (leaf.defined()) leaf = leaf.with_identity(new_tensor_key(), /*trainable=*/false);
+  return leaves;
+}
+
+std::vector<Tensor> Strategy::on_host(std::vector<Tensor> leaves) {
+  for (Tensor& leaf : leaves) leaf = host_copy(leaf);
+  return leaves;
+}
+
 std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
                                             const std::vector<std::vector<Tensor>>& leaves,
                                             ReplicaKind kind, std::optional<int> axis,
@@ -140,7 +160,7 @@ std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
     parts.reserve(leaves.size());
     for (const auto& replica : leaves) parts.push_back(replica[leaf]);
     const ReplicaKind leaf_kind = kind == ReplicaKind::per_replica ? kind_of_leaf(parts) : kind;
-    for (Tensor& part : parts) part = on_host(part);
+    for (Tensor& part : parts) part = host_copy(part);
     if (axis || leaf_kind == ReplicaKind::per_replica || num_replicas_in_sync() == 1) {
       reduced.push_back(reduce_leaf(*implementation_, op, std::move(parts), axis,
                                     "leaf " + std::to_string(leaf), at));
@@ -174,7 +194,7 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) cons
   require_outside_replicas(*implementation_, "Strategy::gather", at);
   std::vector<Tensor> parts;
   parts.reserve(value.size());
-  for (const Tensor& part : value) parts.push_back(on_host(part));
+  for (const Tensor& part : value) parts.push_back(host_copy(part));
   require(parts.size() == num_local_replicas(), at, "Strategy::gather",
           "expected one value for each of ", num_local_replicas(), " local replicas, got ",
           parts.size());

@@ -67,6 +67,25 @@ TEST(LinkedWorkers, NumberTheirReplicasThroughAllWorkers) {
   });
 }
 
+TEST(LinkedWorkers, MakeAndSeeValuesOfTheirOwnReplicas) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto ids = strategy.distribute_values_from_function([](const ValueContext& context) {
+      EXPECT_EQ(context.num_replicas_in_sync, 4);
+      return context.replica_id_in_sync_group;
+    });
+    const auto squares = strategy.run(
+        [](int id) {
+          EXPECT_EQ(id, testing::replica_index());
+          return Tensor(id * id);
+        },
+        ids);
+    const int first = 2 * strategy.workers().rank();
+    EXPECT_THAT(testing::items<int>(strategy.local_results(squares)),
+                ElementsAre(first * first, (first + 1) * (first + 1)));
+    EXPECT_EQ(strategy.reduce(ReduceOp::sum, squares).item<int>(), 0 + 1 + 4 + 9);
+  });
+}
+
 TEST(LinkedWorkers, ReduceOverAllReplicas) {
   for (const ReplicaThreads threads : testing::kBothModes)
     train(

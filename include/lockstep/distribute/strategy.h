@@ -45,6 +45,12 @@ template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
 
+// For which replica distribute_values_from_function asks a value.
+struct ValueContext {
+  int replica_id_in_sync_group = 0;  // among the replicas of all workers
+  int num_replicas_in_sync = 1;
+};
+
 // A way to run one step function on many replicas: a cheap handle; copies are the same strategy.
 // Make one as MirroredStrategy, MultiWorkerMirroredStrategy, TPUStrategy, OneDeviceStrategy or
 // by make_strategy. Four verbs:
@@ -129,6 +135,44 @@ class LOCKSTEP_EXPORT Strategy {
   Tensor gather(const PerReplica<Tensor>& value,
                 SourceLocation at = SourceLocation::current()) const;
 
+  // What value_fn(const ValueContext&) returns for each replica of this process, called for one after
+  // the other in the caller's thread: an argument for run, made outside of it (rollouts of an
+  // environment, say). Replicas of TPUs need values of one dtype and shape. Each replica has a value
+  // of its own, so that reduce adds them, even if all are the same object.
+  template <class F>
+  auto distribute_values_from_function(F&& value_fn,
+                                       SourceLocation at = SourceLocation::current()) const {
+    static_assert(std::is_invocable_v<F&, const ValueContext&>,
+                  "distribute_values_from_function: expected a function of a const ValueContext&");
+    using R = std::remove_cvref_t<std::invoke_result_t<F&, const ValueContext&>>;
+    static_assert(Nest<R>,
+                  "distribute_values_from_function: the function must return a nest of tensors");
+    std::vector<R> values;
+    for (const ValueContext& context : value_contexts(at)) {
+      const R value = value_fn(context);
+      values.push_back(with_leaves(value, separate(flatten(value))));
+    }
+    return PerReplica<R>(std::move(values));
+  }
+
+  // What the replicas of this process have, in their order: the values of a PerReplica, a variable's
+  // components, any other value alone. Tensors of TPUs are copied to the host.
+  template <Nest T>
+  std::vector<T> local_results(const PerReplica<T>& value) const {
+    std::vector<T> results;
+    for (const T& component : value)
+      results.push_back(with_leaves(component, on_host(flatten(component))));
+    return results;
+  }
+  std::vector<Tensor> local_results(const Variable& variable,
+                                    SourceLocation at = SourceLocation::current()) const {
+    return variable.local_values(at);
+  }
+  template <Nest T>
+  std::vector<T> local_results(const T& value) const {
+    return {value};
+  }
+
   int num_replicas_in_sync() const;
   std::size_t num_local_replicas() const;
   // The processes that train together; their chief writes checkpoints.
@@ -178,6 +222,11 @@ class LOCKSTEP_EXPORT Strategy {
 
   void run_replicas(const std::function<void(int)>& replica_fn,
                     const std::optional<BatchRows>& rows) const;
+  // One for each local replica.
+  std::vector<ValueContext> value_contexts(SourceLocation at) const;
+  // The same values as other objects.
+  static std::vector<Tensor> separate(std::vector<Tensor> leaves);
+  static std::vector<Tensor> on_host(std::vector<Tensor> leaves);
   // Per local replica its leaves; throws InvalidArgument naming path and sizes where structures
   // differ.
   template <class T>
