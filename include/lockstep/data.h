@@ -3,10 +3,11 @@
 
 // Data: from where the rows of a training step come.
 //
-// A Dataset<T> is a source (from_tensor_slices, range, from_generator, digits, fashion_mnist) and a chain of small
-// transformations with tf.data's names (map, shuffle, batch, repeat, take, skip, shard, prefetch),
-// an immutable value. Its type T reaches the user at both ends only: at once it is erased to an
-// AnyDataset over vectors of tensors, and all transformations live in src/data, one file each.
+// A Dataset<T> is a source (from_tensor_slices, range, from_generator, from_csv, digits,
+// fashion_mnist) and a chain of small transformations with tf.data's names (map, shuffle, batch,
+// repeat, take, skip, shard, prefetch), an immutable value. Its type T reaches the user at both ends
+// only: at once it is erased to an AnyDataset over vectors of tensors, and all transformations live
+// in src/data, one file each.
 //
 // Three ideas carry the layer:
 //
@@ -24,6 +25,7 @@
 // its batches. Strategies decide by that how to deal rows to replicas (AnyDataset).
 
 #include <lockstep/data/any_dataset.h>
+#include <lockstep/data/csv.h>
 #include <lockstep/data/dataset.h>
 #include <lockstep/data/digits.h>
 #include <lockstep/data/element.h>

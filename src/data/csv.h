@@ -1,26 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <lockstep/data/csv.h>
+
+#include <cstddef>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "data/csv_records.h"
 
 namespace lockstep::data {
 
-// Rows of numbers after each other.
-struct CsvTable {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::vector<double> values;
+// Tables of comma-separated values, brought into the tensors that lockstep/data/csv.h describes.
+class CsvReader {
+ public:
+  // Throws InvalidArgument for options that no table fits. Messages begin with "[op]".
+  CsvReader(const CsvOptions& options, std::size_t num_leaves, const char* op, SourceLocation at);
 
-  double at(std::int64_t row, std::int64_t column) const {
-    return values[static_cast<std::size_t>(row * columns + column)];
-  }
+  // Adds the rows of a text, which messages say to be of `file`.
+  void read(std::string_view text, std::string_view file);
+  // At least one text must have been read.
+  Leaves leaves() const;
+
+ private:
+  struct Column {
+    CsvColumn description;
+    std::unordered_map<std::string, std::int64_t> categories;
+    std::size_t leaf = 0;
+  };
+  struct Leaf {
+    DType dtype = DType::f32;
+    std::int64_t width = 0;  // 0: a scalar per row
+    std::vector<std::byte> bytes = {};
+  };
+
+  void choose_columns(const std::vector<std::string>& names);
+  void add_column(const CsvColumn& description, std::size_t leaf);
+  // Which fields of a file's records the columns are.
+  std::vector<std::size_t> fields_of(const std::vector<std::string>& names, bool first_file,
+                                     const CsvPlace& place) const;
+  void add(const Column& column, const std::string& field, const CsvPlace& place);
+  template <class T>
+  T value_of(const Column& column, const std::string& field, const CsvPlace& place) const;
+
+  const CsvOptions options_;
+  const std::size_t num_leaves_;
+  const char* const op_;
+  const SourceLocation at_;
+  std::vector<Column> columns_;
+  std::vector<Leaf> leaves_;
+  std::int64_t rows_ = 0;
 };
-
-// Numbers separated by commas, `columns` in each line; lines end in "\n" or "\r\n", the last may
-// lack it. Whatever the locale, the decimal separator is a point. Throws DataLoss, naming `file`
-// and the line, for anything else, NaN and infinity included.
-CsvTable parse_csv(std::string_view text, std::int64_t columns, std::string_view file);
 
 }  // namespace lockstep::data

@@ -5,6 +5,7 @@
 #include <lockstep/data/digits.h>
 #include <lockstep/tensor/factory.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -26,24 +27,28 @@ constexpr std::int64_t kRows = 1797, kPixels = 64, kTestRows = 360;
 constexpr double kWhite = 16;
 constexpr std::size_t kMostBytes = 1 << 22;  // of the text, fifteen times what it has
 
-void require_values(const CsvTable& table, std::string_view file) {
-  const auto whole_up_to = [](double value, double most) {
-    return value >= 0 && value <= most && value == std::floor(value);
-  };
-  const auto require_value = [&](std::int64_t row, double value, double most, const char* what) {
-    if (!whole_up_to(value, most))
-      throw DataLoss(message("data::digits", file, ", line ", row + 1, ": expected ", what,
-                             " from 0 to ", most, ", got ", value),
-                     SourceLocation{});
-  };
-  if (table.rows != kRows)
-    throw DataLoss(message("data::digits", file, ": expected ", kRows, " lines, got ", table.rows),
+// Pixels from 0 to 16 as they are in the file, and labels, are what they should be.
+void require_values(const Leaves& leaves, std::string_view file) {
+  const auto require_value = [&](std::size_t row, double value, double most, const char* what) {
+    if (value >= 0 && value <= most && value == std::floor(value)) return;
+    throw DataLoss(message("data::digits", file, ", line ", row + 1, ": expected ", what,
+                           " from 0 to ", most, ", got ", value),
                    SourceLocation{});
-  for (std::int64_t row = 0; row < kRows; ++row) {
-    for (std::int64_t i = 0; i < kPixels; ++i)
-      require_value(row, table.at(row, i), kWhite, "a whole number as pixel,");
-    require_value(row, table.at(row, kPixels), 9, "a digit as label,");
-  }
+  };
+  if (leaves[0].dim(0) != kRows)
+    throw DataLoss(
+        message("data::digits", file, ": expected ", kRows, " lines, got ", leaves[0].dim(0)),
+        SourceLocation{});
+  if (leaves[0].dim(1) != kPixels)
+    throw DataLoss(message("data::digits", file, ": expected ", kPixels + 1,
+                           " fields in each line, got ", leaves[0].dim(1) + 1),
+                   SourceLocation{});
+  const std::span<const float> pixels = leaves[0].data<float>();
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    require_value(i / kPixels, pixels[i], kWhite, "a whole number as pixel,");
+  const std::span<const std::int64_t> labels = leaves[1].data<std::int64_t>();
+  for (std::size_t row = 0; row < labels.size(); ++row)
+    require_value(row, static_cast<double>(labels[row]), 9, "a digit as label,");
 }
 
 Leaves load_digits() {
@@ -64,19 +69,17 @@ Leaves load_digits() {
 }  // namespace
 
 Leaves parse_digits(std::span<const unsigned char> compressed, std::string_view file) {
-  const CsvTable table = parse_csv(gunzip(compressed, file, kMostBytes), kPixels + 1, file);
-  require_values(table, file);
-  Tensor images = make_tensor<float>(Shape{kRows, kPixels}, [&](std::span<float> pixels) {
-    for (std::int64_t row = 0; row < kRows; ++row)
-      for (std::int64_t i = 0; i < kPixels; ++i)
-        pixels[static_cast<std::size_t>(row * kPixels + i)] =
-            static_cast<float>(table.at(row, i) / kWhite);
+  CsvReader reader(
+      {.header = false, .label = CsvColumn{.name = std::to_string(kPixels), .dtype = DType::i64}},
+      2, "data::digits", SourceLocation{});
+  reader.read(gunzip(compressed, file, kMostBytes), file);
+  const Leaves leaves = reader.leaves();
+  require_values(leaves, file);
+  Tensor images = make_tensor<float>(leaves[0].shape(), [&](std::span<float> pixels) {
+    std::ranges::transform(leaves[0].data<float>(), pixels.begin(),
+                           [](float pixel) { return static_cast<float>(pixel / kWhite); });
   });
-  Tensor labels = make_tensor<std::int64_t>(Shape{kRows}, [&](std::span<std::int64_t> values) {
-    for (std::int64_t row = 0; row < kRows; ++row)
-      values[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(table.at(row, kPixels));
-  });
-  return {std::move(images), std::move(labels)};
+  return {std::move(images), leaves[1]};
 }
 
 std::vector<std::int64_t> digits_split(std::int64_t rows, bool test) {

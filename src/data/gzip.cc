@@ -39,7 +39,8 @@ std::string gunzip(std::span<const unsigned char> compressed, std::string_view f
   std::string contents;
   char chunk[1 << 14];
   int status = Z_OK;
-  while (status != Z_STREAM_END) {
+  while (status != Z_STREAM_END || stream.avail_in > 0) {
+    if (status == Z_STREAM_END) inflateReset(&stream);  // another member follows
     stream.next_out = reinterpret_cast<unsigned char*>(chunk);
     stream.avail_out = sizeof chunk;
     status = inflate(&stream, Z_NO_FLUSH);

@@ -8,7 +8,7 @@
 
 namespace lockstep::data {
 
-// The contents of gzip-compressed bytes. Throws DataLoss, naming `file`, when they are not gzip,
+// The contents of gzip-compressed bytes, of one member after the other. Throws DataLoss, naming `file`, when they are not gzip,
 // damaged, cut short, or hold more than `limit` bytes.
 std::string gunzip(std::span<const unsigned char> compressed, std::string_view file,
                    std::size_t limit);

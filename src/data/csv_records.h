@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/base/check.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::data {
+
+// Where in which table something stands, for messages.
+struct CsvPlace {
+  std::string_view op, file;
+  std::int64_t line = 0;
+  SourceLocation at;
+
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) const {
+    throw DataLoss(message(op, file, ", line ", line, parts...), at);
+  }
+};
+
+// The records of comma-separated text. Lines end in "\n" or "\r\n", the last may lack it; those
+// without any character are passed over. A field that begins with a quote ends with one, holds
+// delimiters and line ends as they are, and quotes as two. Blanks around fields that are not quoted
+// are left out, and so is a byte order mark.
+class CsvRecords {
+ public:
+  // `text` must outlive it. Failures are DataLoss that names the op, the file and the line.
+  CsvRecords(std::string_view text, char delimiter, const CsvPlace& place);
+
+  // Reads the next record; false, with the fields as they were, at the end.
+  bool next(std::vector<std::string>& fields);
+  // Of the record read last: the line on which it begins.
+  const CsvPlace& place() const { return place_; }
+
+ private:
+  void read_quoted(std::string& field);
+  void read_plain(std::string& field);
+  // Passes over what ends a field; true when the record goes on.
+  bool at_delimiter();
+
+  std::string_view left_;
+  char delimiter_;
+  CsvPlace place_;
+  std::int64_t next_line_ = 1;
+};
+
+}  // namespace lockstep::data
