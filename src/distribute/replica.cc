@@ -170,8 +170,6 @@ Tensor Replica::all_gather(const Tensor& value, SourceLocation at) {
   return result;
 }
 
-void Replica::vote_skip(const Tensor& skip) { add_vote(votes_, skip); }
-
 std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
     std::span<const Variable> variables, SourceLocation at) {
   require_here("begin_gradient_reduction", at);

@@ -35,7 +35,6 @@ class alignas(64) Replica final : public ReplicaContext {
   Tensor all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) override;
   Tensor all_gather(const Tensor& value, SourceLocation at) override;
   std::optional<Rows> batch_rows() const override { return rows_; }
-  void vote_skip(const Tensor& skip) override;
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override;
   void merge_call(const std::function<void()>& merge, SourceLocation at) override;
@@ -69,7 +68,6 @@ class alignas(64) Replica final : public ReplicaContext {
   telemetry::PhaseTimes times_;
   std::uint64_t run_ = 0;
   std::optional<Rows> rows_;
-  Tensor votes_;  // to skip the step, so far
   std::vector<std::pair<std::vector<Variable>, std::string>>
       broken_;  // what to invalidate, and why
   // Calls made so far in this step. What replicas must do in one order (all_reduce, merge_call, a

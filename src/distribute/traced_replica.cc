@@ -99,6 +99,14 @@ std::optional<ReplicaContext::CountedRows> TracedReplica::counted_rows(std::int6
   return CountedRows{traced::first_rows(rows, rows_->local), traced::varying_number(rows_->global)};
 }
 
+// A vote that is known here may be another one on each replica, all of which trace one program.
+Tensor TracedReplica::take_vote() {
+  if (!votes_.defined()) return ReplicaContext::take_vote();
+  const Tensor vote = ReplicaContext::take_vote();
+  if (!vote.device().is_host()) return vote;
+  return greater(traced::varying_number(vote.item<bool>() ? 1 : 0), 0);
+}
+
 Tensor TracedReplica::all_reduce(ReduceOp op, const Tensor& value, SourceLocation at) {
   constexpr const char* kOp = "ReplicaContext::all_reduce";
   require(value.defined() && value.dtype() != DType::boolean, at, kOp,
@@ -137,8 +145,6 @@ Tensor TracedReplica::all_gather(const Tensor& value, SourceLocation at) {
   });
   return result;
 }
-
-void TracedReplica::vote_skip(const Tensor& skip) { add_vote(votes_, skip); }
 
 std::unique_ptr<GradientReduction> TracedReplica::begin_gradient_reduction(
     std::span<const Variable> variables, SourceLocation at) {

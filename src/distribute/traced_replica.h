@@ -20,7 +20,7 @@ class TracedReplica final : public ReplicaContext {
   Tensor all_gather(const Tensor& value, SourceLocation at) override;
   std::optional<Rows> batch_rows() const override { return rows_; }
   std::optional<CountedRows> counted_rows(std::int64_t rows) const override;
-  void vote_skip(const Tensor& skip) override;
+  Tensor take_vote() override;
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override;
   void merge_call(const std::function<void()>& merge, SourceLocation at) override;
@@ -38,7 +38,6 @@ class TracedReplica final : public ReplicaContext {
   RandomState random_;
   std::optional<Rows> rows_;
   std::int64_t padded_rows_ = 0;
-  Tensor votes_;
 };
 
 }  // namespace lockstep

@@ -6,8 +6,10 @@
 #include <lockstep/optim/optimizer.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/telemetry/step_timer.h>
+#include <lockstep/tensor/state_log.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "optim/clip_scale.h"
@@ -43,9 +45,10 @@ Ema checked(const Ema& ema, SourceLocation at) {
   return ema;
 }
 
-// The average comes last.
 std::vector<OptimizerSlot> with_average(std::vector<OptimizerSlot> slots, const Ema& ema) {
-  if (ema.use) slots.push_back({.name = kAverage});
+  if (!ema.use) return slots;
+  slots.push_back({.name = kAverage});
+  slots.push_back({.name = kAverageBegun, .shape = [](const Shape&) { return Shape{}; }});
   return slots;
 }
 
@@ -70,8 +73,27 @@ void write_unless(const Tensor& skip, std::span<const Variable> variables,
   for (const Variable& variable : variables) before.push_back(variable.read());
   write();
   for (std::size_t i = 0; i < variables.size(); ++i)
-    Variable(variables[i]).assign(select(skip, before[i], variables[i].read()));
+    update_values(std::array{variables[i]}, [&](std::array<Tensor, 1>& value) {
+      value[0] = select(skip, before[i], value[0]);
+    });
 }
+
+// A step that fails takes its votes with it, also where no run ends them.
+class VotesOfStep {
+ public:
+  explicit VotesOfStep(ReplicaContext& replica) : replica_(replica) {}
+  ~VotesOfStep() {
+    try {
+      replica_.take_vote();
+    } catch (...) {  // no memory for the answer "none"
+    }
+  }
+  VotesOfStep(const VotesOfStep&) = delete;
+  VotesOfStep& operator=(const VotesOfStep&) = delete;
+
+ private:
+  ReplicaContext& replica_;
+};
 
 }  // namespace
 
@@ -113,6 +135,11 @@ ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> var
       refuse("variable '", variable.name(),
              "' was made outside the scope of the strategy that runs this step; make the model "
              "after `auto scope = strategy.scope();`");
+  // Before the commit point, where refusing costs nothing.
+  if (current_state_log())
+    refuse(
+        "called in a function given to recompute, which runs twice; update the variables after the "
+        "gradients are there");
   require(!variables.empty(), at, op, "expected variables to update, got none");
   check_distinct(op, variables, at);
   return *replica;
@@ -122,6 +149,7 @@ void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables
                          GradientTape& tape, SourceLocation at) {
   constexpr const char* kOp = "Optimizer::minimize";
   ReplicaContext& context = replica(kOp, variables, at);
+  const VotesOfStep votes(context);
   const auto reduction = context.begin_gradient_reduction(variables, at);
   // What it reads and returns is gone after this statement, so that nobody else holds the weights.
   tape.gradient(
@@ -138,6 +166,7 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
                                 SourceLocation at) {
   constexpr const char* kOp = "Optimizer::apply_gradients";
   ReplicaContext& context = replica(kOp, variables, at);
+  const VotesOfStep votes(context);
   require(gradients.size() == variables.size(), at, kOp, "expected one gradient per variable, got ",
           gradients.size(), " gradients and ", variables.size(), " variables");
   for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -147,7 +176,7 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
   if (!options.aggregate) {
     const auto own = [&] {
-      return ReducedGradients{{gradients.begin(), gradients.end()}, Tensor(false)};
+      return ReducedGradients{{gradients.begin(), gradients.end()}, context.take_vote()};
     };
     return step(kOp, context, variables, own, at);
   }
@@ -189,7 +218,7 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
   Tensor scale;
   if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto own = slots[i].first(slots[i].size() - (ema_.use ? 1 : 0));
+    const auto own = slots[i].first(slots[i].size() - (ema_.use ? 2 : 0));
     Tensor& gradient = reduced.gradients[i];
     if (!gradient.defined() && !ema_.use) continue;
     if (gradient.defined() && clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
@@ -198,7 +227,7 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
     const double decay = weight_decay_ > 0 && slots_->decays(variables[i]) ? weight_decay_ : 0;
     const auto write = [&] {
       if (gradient.defined()) update({variables[i], own, gradient, scale, rate, number, decay});
-      if (ema_.use) update_average(variables[i], slots[i].back(), number);
+      if (ema_.use) update_average(variables[i], slots[i].last(2), number);
     };
     if (decided) {
       write();

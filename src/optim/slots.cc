@@ -24,12 +24,14 @@ std::vector<std::span<const Variable>> Optimizer::Slots::of(std::span<const Vari
   return slots;
 }
 
+// Leaves nothing behind when it throws.
 std::span<const Variable> Optimizer::Slots::made_for(const Variable& variable) {
+  const bool decays = decays_by_name(variable);
   std::vector<Variable> made;
   for (const OptimizerSlot& kind : kinds_) {
     const std::string full = variable.name() + "/" + kind.name;
     std::string unique = full;
-    for (int number = 1; !taken_.insert(unique).second; ++number)
+    for (int number = 1; taken_.contains(unique); ++number)
       unique = full + "_" + std::to_string(number);
     const DType dtype = kind.wide && size_of(variable.dtype()) < size_of(DType::f32)
                             ? DType::f32
@@ -37,11 +39,19 @@ std::span<const Variable> Optimizer::Slots::made_for(const Variable& variable) {
     const Shape shape = kind.shape ? kind.shape(variable.shape()) : variable.shape();
     made.push_back(Variable::slot_of(variable, shape, dtype, kind.start, std::move(unique)));
   }
-  const bool decays = std::none_of(undecayed_.begin(), undecayed_.end(), [&](const auto& name) {
-    return std::regex_search(variable.name(), name);
-  });
+  for (const Variable& slot : made) taken_.insert(slot.name());
   index_.emplace(variable.key(), Known{slots_.size(), decays});
   return slots_.emplace_back(std::move(made));
+}
+
+bool Optimizer::Slots::decays_by_name(const Variable& variable) const try {
+  return std::none_of(undecayed_.begin(), undecayed_.end(),
+                      [&](const auto& name) { return std::regex_search(variable.name(), name); });
+} catch (const std::regex_error& error) {
+  throw ResourceExhausted(message("Optimizer::exclude_from_weight_decay",
+                                  "a regular expression is too much for the name '",
+                                  variable.name(), "': ", error.what()),
+                          SourceLocation{});
 }
 
 const Variable* Optimizer::Slots::find(const Variable& variable, std::string_view name) {

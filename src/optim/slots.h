@@ -14,8 +14,10 @@
 
 namespace lockstep::optim {
 
-// The slot of a variable's moving average, the last where there is one.
+// The slot of a variable's moving average, and whether it has begun, 0 or 1: the last where there are
+// any.
 inline constexpr const char* kAverage = "average";
+inline constexpr const char* kAverageBegun = "average_begun";
 
 // The slots of all variables that an optimizer has met. Thread-safe; slots are never moved or
 // removed.
@@ -39,6 +41,7 @@ class Optimizer::Slots {
     bool decays;
   };
   std::span<const Variable> made_for(const Variable& variable);
+  bool decays_by_name(const Variable& variable) const;
 
   const std::vector<OptimizerSlot> kinds_;
   std::mutex mutex_;

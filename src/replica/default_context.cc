@@ -27,8 +27,7 @@ class ReductionOfOne final : public GradientReduction {
   }
   ReducedGradients finish() override {
     expected_.check_complete();
-    const Tensor skip = std::exchange(votes_, Tensor());
-    return {std::move(gradients_), skip.defined() ? skip : Tensor(false)};
+    return {std::move(gradients_), taken(votes_)};
   }
 
  private:
@@ -55,7 +54,6 @@ class DefaultContext final : public ReplicaContext {
     return value;
   }
   std::optional<Rows> batch_rows() const override { return {}; }
-  void vote_skip(const Tensor& skip) override { add_vote(votes_, skip); }
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override {
     return reduction_of_one(variables, votes_, at);
@@ -67,9 +65,6 @@ class DefaultContext final : public ReplicaContext {
   void invalidate(std::span<const Variable> variables, const std::string& reason) override {
     for (Variable variable : variables) variable.invalidate(reason);
   }
-
- private:
-  Tensor votes_;
 };
 
 }  // namespace
@@ -91,11 +86,18 @@ ReplicaContext& default_replica_context() noexcept {
   return context;
 }
 
-void add_vote(Tensor& votes, const Tensor& skip) {
+void ReplicaContext::vote_skip(const Tensor& skip) {
   require(skip.defined() && skip.dtype() == DType::boolean && skip.num_elements() == 1,
           SourceLocation{}, "ReplicaContext::vote_skip", "expected a boolean scalar, got ",
           skip.to_string());
-  votes = votes.defined() ? logical_or(votes, skip) : skip;
+  votes_ = votes_.defined() ? logical_or(votes_, skip) : skip;
+}
+Tensor ReplicaContext::take_vote() { return taken(votes_); }
+
+Tensor taken(Tensor& votes) {
+  if (votes.defined()) return std::exchange(votes, Tensor());
+  const DeviceScope host(current_host_device());  // looked at there
+  return Tensor(false);
 }
 
 std::unique_ptr<GradientReduction> reduction_of_one(std::span<const Variable> variables,

@@ -15,9 +15,8 @@ bool inside_run() noexcept;
 // over.
 void require_step(const char* op, SourceLocation at);
 
-// Adds a vote to those of the replica's current step; undefined: none so far. Throws InvalidArgument
-// unless `skip` is a boolean scalar.
-void add_vote(Tensor& votes, const Tensor& skip);
+// Takes the votes; false, on the host, where there is none.
+Tensor taken(Tensor& votes);
 
 // A reduction over one replica: hands back what it was given. finish takes the replica's `votes`.
 std::unique_ptr<GradientReduction> reduction_of_one(std::span<const Variable> variables,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <lockstep/autodiff/recompute.h>
 #include <lockstep/base/log.h>
 #include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
@@ -325,6 +326,35 @@ TEST(Ema, KeepsWeightsThatHaveNoAverageYet) {
   EXPECT_EQ(w.read().item<float>(), 3);
 }
 
+TEST(Ema, BeginsWithTheFirstUpdateThatAVariableTakesPartIn) {
+  Variable head(Tensor(1.0f), {.name = "head"}), backbone(Tensor(5.0f), {.name = "backbone"});
+  SGD optimizer({.learning_rate = 1, .ema = {.use = true, .momentum = 0.75}});
+  optimizer.apply_gradients({Tensor(-1.0f)}, {head});
+  optimizer.apply_gradients({Tensor(0.0f), Tensor(-1.0f)}, {head, backbone});
+  EXPECT_EQ(optimizer.slot(backbone, "average").read().item<float>(), 6) << "its first";
+  optimizer.apply_gradients({Tensor(0.0f), Tensor(-4.0f)}, {head, backbone});
+  EXPECT_EQ(optimizer.slot(backbone, "average").read().item<float>(), 0.75f * 6 + 0.25f * 10);
+  EXPECT_EQ(optimizer.slot(head, "average").read().item<float>(), 2);
+}
+
+TEST(Ema, ReplacesAllVariablesOrNone) {
+  Variable head(Tensor(1.0f), {.name = "head"}), backbone(Tensor(5.0f), {.name = "backbone"}),
+      other(Tensor(7.0f), {.name = "other"});
+  SGD optimizer({.learning_rate = 1, .ema = {.use = true}});
+  optimizer.apply_gradients({Tensor(-1.0f)}, {head});
+  head.assign(Tensor(100.0f));
+  optimizer.build(std::vector{backbone});
+  for (const Variable& without : {backbone, other}) {
+    EXPECT_THROW(optimizer.finalize_variable_values(std::vector{head, without}), InvalidArgument);
+    EXPECT_EQ(head.read().item<float>(), 100);
+  }
+  get_replica_context()->vote_skip(Tensor(true));
+  optimizer.apply_gradients({Tensor(-1.0f)}, {backbone});
+  EXPECT_THROW(optimizer.finalize_variable_values(std::vector{backbone}), InvalidArgument)
+      << "a skipped step begins no average";
+  EXPECT_EQ(backbone.read().item<float>(), 5);
+}
+
 TEST(Adafactor, RemembersMeansOfMatrices) {
   Variable matrix(ones({4, 3}), {.name = "matrix"}), vector(ones({3}), {.name = "vector"}),
       half(cast(ones({2, 4, 3}), DType::f16), {.name = "half"});
@@ -337,6 +367,44 @@ TEST(Adafactor, RemembersMeansOfMatrices) {
   EXPECT_EQ(optimizer.slot(vector, "v").shape(), Shape{3});
   EXPECT_EQ(optimizer.slot(half, "c").shape(), (Shape{2, 3}));
   EXPECT_EQ(optimizer.slot(half, "c").dtype(), DType::f32);
+}
+
+// Its second slot cannot be made at first.
+class Unlucky final : public Optimizer {
+ public:
+  Unlucky() : Optimizer({.learning_rate = 1}, {{.name = "a"}, {.name = "b", .shape = shape}}, {}) {}
+  static inline bool fails = true;
+
+ private:
+  static Shape shape(const Shape& variable) {
+    if (fails) throw ResourceExhausted("no memory", SourceLocation{});
+    return variable;
+  }
+  void update(const Update&) const override {}
+};
+
+TEST(Optimizer, NamesOfSlotsThatCouldNotBeMadeAreFree) {
+  const Variable w(Tensor(1.0f), {.name = "w"});
+  Unlucky optimizer;
+  EXPECT_THROW(optimizer.build(std::vector{w}), ResourceExhausted);
+  Unlucky::fails = false;
+  optimizer.build(std::vector{w});
+  EXPECT_EQ(optimizer.slot(w, "a").name(), "w/a");
+  EXPECT_EQ(optimizer.slot(w, "b").name(), "w/b");
+}
+
+TEST(Optimizer, IsRefusedInRecomputeBeforeItChangesAnything) {
+  Variable w(Tensor(2.0f), {.name = "w"});
+  SGD optimizer({.learning_rate = 1});
+  GradientTape tape;
+  const auto step = recompute([&](const Tensor& x) {
+    optimizer.apply_gradients({Tensor(1.0f)}, {w});
+    return x * w;
+  });
+  EXPECT_THROW(step(Tensor(1.0f)), FailedPrecondition);
+  EXPECT_TRUE(w.valid());
+  EXPECT_EQ(w.read().item<float>(), 2);
+  EXPECT_EQ(optimizer.steps_attempted().read().item<int>(), 0);
 }
 
 TEST(Optimizer, AVariableListedTwiceIsRefused) {

@@ -6,8 +6,9 @@
 namespace lockstep::optim {
 
 // A moving average of the weights, the slot "average" of every variable:
-//   average = momentum * average + (1 - momentum) * w after each update, w itself after the first.
-// All variables of a step take part, so each step is to have the same ones.
+//   average = momentum * average + (1 - momentum) * w after each update, w itself after the first that
+//   the variable takes part in.
+// All variables given to a step take part, with a gradient or without.
 struct Ema {
   bool use = false;
   double momentum = 0.99;  // in [0, 1]

@@ -22,7 +22,7 @@ namespace lockstep::optim {
 
 struct ApplyOptions {
   // Sum the gradients over the replicas first. Without, each replica applies its own gradients to
-  // its own components, which drift apart.
+  // its own components, which drift apart, and only its own vote skips its step.
   bool aggregate = true;
 };
 
@@ -68,8 +68,8 @@ class LOCKSTEP_EXPORT Optimizer {
   // by every replica with the same variables, in the step function. The tape is used up unless it
   // is persistent, in which case the update copies the weights that its records hold.
   //
-  // Throws FailedPrecondition outside the step function or for an optimizer or variable of another
-  // scope, InvalidArgument when no variable has a gradient on any replica or none was given.
+  // Throws FailedPrecondition outside the step function, in a function given to recompute, or for an
+  // optimizer or variable of another scope, InvalidArgument when no variable has a gradient on any replica or none was given.
   void minimize(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
                 SourceLocation at = SourceLocation::current());
   void minimize(const Tensor& loss, std::initializer_list<Variable> variables, GradientTape& tape,
@@ -94,9 +94,10 @@ class LOCKSTEP_EXPORT Optimizer {
   void exclude_from_weight_decay(const std::vector<std::string>& names,
                                  SourceLocation at = SourceLocation::current());
 
-  // Replaces the variables by their moving averages; at the end of training with Ema. In a step
-  // function it concerns the calling replica's components. Throws InvalidArgument for a variable that
-  // has no average yet.
+  // Replaces the variables by their moving averages, every component by its own; at the end of
+  // training with Ema. In a step function it concerns the calling replica's components; where the
+  // step is traced, a variable whose average has not begun is left as it is. Throws InvalidArgument for
+  // a variable that has no average yet, and then replaces none.
   void finalize_variable_values(std::span<const Variable> variables,
                                 SourceLocation at = SourceLocation::current());
 
@@ -148,7 +149,7 @@ class LOCKSTEP_EXPORT Optimizer {
   using SlotLists = std::vector<std::span<const Variable>>;
   void apply(std::span<const Variable> variables, const SlotLists& slots, ReducedGradients& reduced,
              const Tensor& rate, const Tensor& number, SourceLocation at);
-  void update_average(const Variable& variable, const Variable& average,
+  void update_average(const Variable& variable, std::span<const Variable> average,
                       const Tensor& number) const;
   // The update broke off with the exception that is being handled.
   void invalidate(ReplicaContext& replica, std::span<const Variable> variables,

@@ -98,8 +98,13 @@ class LOCKSTEP_EXPORT ReplicaContext {
   Tensor global_count(const Tensor& local);
 
   // Asks that this step's update be skipped on every replica when `skip` (a boolean scalar) holds
-  // here; takes effect at the next commit point.
-  virtual void vote_skip(const Tensor& skip) = 0;
+  // here; takes effect at the next commit point, once. Throws InvalidArgument for another tensor.
+  // Votes end with the step function, and with an optimizer's step that fails. Without a strategy no
+  // one knows where a step ends: who gives up a step between vote and optimizer takes the vote back.
+  void vote_skip(const Tensor& skip);
+  // Takes this replica's votes back; what they came to, false without any. No collective: what
+  // updates a replica by itself asks this.
+  virtual Tensor take_vote();
 
   // Starts the reduction of the gradients of `variables`; the same list on every replica.
   virtual std::unique_ptr<GradientReduction> begin_gradient_reduction(
@@ -117,6 +122,9 @@ class LOCKSTEP_EXPORT ReplicaContext {
 
   // Hands the context on to a thread that the step function starts; in replica/context.h.
   class Inherit;
+
+ protected:
+  Tensor votes_;  // to skip the step, so far; undefined: none
 };
 
 }  // namespace lockstep
