@@ -14,6 +14,9 @@
 // apply the same sums, weights stay bitwise equal. A schedule maps the number of updates, a tensor,
 // to the rate.
 //
+// With mixed_float16 (nn/precision.h) a LossScaleOptimizer around any of them scales the loss, so that
+// small gradients do not vanish, and skips the steps that overflow.
+//
 // An optimizer of your own derives from Optimizer, names its slots and says how one variable is
 // updated: with update_values (replica/variable.h) and the update ops (ops/update.h). Those here are
 // mostly one of the rules of ops/update_rule.h, where their formulas stand.
@@ -29,6 +32,7 @@
 #include <lockstep/optim/lamb.h>
 #include <lockstep/optim/lars.h>
 #include <lockstep/optim/lion.h>
+#include <lockstep/optim/loss_scale.h>
 #include <lockstep/optim/nadam.h>
 #include <lockstep/optim/optimizer.h>
 #include <lockstep/optim/rmsprop.h>

@@ -3,7 +3,7 @@
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
-#include <lockstep/optim/optimizer.h>
+#include <lockstep/optim/loss_scale.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/telemetry/step_timer.h>
 #include <lockstep/tensor/state_log.h>
@@ -147,23 +147,35 @@ ReplicaContext& Optimizer::replica(const char* op, std::span<const Variable> var
 
 void Optimizer::minimize(const Tensor& loss, std::span<const Variable> variables,
                          GradientTape& tape, SourceLocation at) {
+  minimize_scaled(loss, variables, tape, nullptr, at);
+}
+
+void Optimizer::minimize_scaled(const Tensor& loss, std::span<const Variable> variables,
+                                GradientTape& tape, LossScaleOptimizer* scaling,
+                                SourceLocation at) {
   constexpr const char* kOp = "Optimizer::minimize";
   ReplicaContext& context = replica(kOp, variables, at);
   const VotesOfStep votes(context);
+  if (scaling) scaling->check_in_step(at);
   const auto reduction = context.begin_gradient_reduction(variables, at);
   // What it reads and returns is gone after this statement, so that nobody else holds the weights.
   tape.gradient(
       loss, variables,
-      {.on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
+      {.target_gradient = scaling ? scaling->gradient_of_scaled(loss) : Tensor(),
+       .on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
        .place = [&](std::size_t i) { return reduction->place(i); }},
       at);
-  step(
-      kOp, context, variables, [&] { return committed(*reduction); }, at);
+  run({kOp, context, variables, scaling, at}, [&] { return committed(*reduction); });
 }
 
 void Optimizer::apply_gradients(std::span<const Tensor> gradients,
                                 std::span<const Variable> variables, ApplyOptions options,
                                 SourceLocation at) {
+  apply_scaled(gradients, variables, options, nullptr, at);
+}
+
+void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const Variable> variables,
+                             ApplyOptions options, LossScaleOptimizer* scaling, SourceLocation at) {
   constexpr const char* kOp = "Optimizer::apply_gradients";
   ReplicaContext& context = replica(kOp, variables, at);
   const VotesOfStep votes(context);
@@ -174,16 +186,17 @@ void Optimizer::apply_gradients(std::span<const Tensor> gradients,
                                         gradients[i].dtype() == variables[i].dtype()),
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
+  if (scaling) scaling->check_in_step(at);
+  Step step{kOp, context, variables, scaling, at};
   if (!options.aggregate) {
-    const auto own = [&] {
+    step.aggregate = false;
+    return run(step, [&] {
       return ReducedGradients{{gradients.begin(), gradients.end()}, context.take_vote()};
-    };
-    return step(kOp, context, variables, own, at);
+    });
   }
   const auto reduction = context.begin_gradient_reduction(variables, at);
   for (std::size_t i = 0; i < gradients.size(); ++i) reduction->ready(i, gradients[i]);
-  step(
-      kOp, context, variables, [&] { return committed(*reduction); }, at);
+  run(step, [&] { return committed(*reduction); });
 }
 
 ReducedGradients Optimizer::committed(GradientReduction& reduction) {
@@ -191,42 +204,47 @@ ReducedGradients Optimizer::committed(GradientReduction& reduction) {
   return reduction.finish();
 }
 
-void Optimizer::step(const char* op, ReplicaContext& replica, std::span<const Variable> variables,
-                     const std::function<ReducedGradients()>& commit, SourceLocation at) {
+void Optimizer::run(const Step& step, const std::function<ReducedGradients()>& commit) {
   const telemetry::PhaseScope phase(telemetry::Phase::update);
   const RecorderScope suspended(nullptr);
   // Before the commit point, where a failure still leaves the weights of all replicas as they were.
   const Tensor rate = learning_rate();
   const Tensor number = iterations_.read() + 1;
-  const auto slots = slots_->of(variables);
+  const auto slots = slots_->of(step.variables);
   ReducedGradients reduced = commit();
-  check_used(op, variables, reduced.gradients, at);
+  check_used(step.op, step.variables, reduced.gradients, step.at);
   try {
-    apply(variables, slots, reduced, rate, number, at);
+    apply(step, slots, reduced, rate, number);
   } catch (...) {
-    invalidate(replica, variables, slots);
+    invalidate(step, slots);
     throw;
   }
 }
 
-void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slots,
-                      ReducedGradients& reduced, const Tensor& rate, const Tensor& number,
-                      SourceLocation at) {
+void Optimizer::apply(const Step& step, const SlotLists& slots, ReducedGradients& reduced,
+                      const Tensor& rate, const Tensor& number) {
+  const auto& variables = step.variables;
   steps_attempted_.assign_add(Tensor(std::int64_t{1}));
+  Tensor scale, norm;  // what gradients are to be multiplied with; undefined: 1
+  if (step.scaling) scale = step.scaling->inverse_scale();
+  if (clip_.global_norm > 0) norm = norm_of(reduced.gradients, scale, step.at);
+  if (step.scaling) reduced.skip = step.scaling->verdict(reduced, norm, step.aggregate);
   const bool decided = reduced.skip.device().is_host();
   if (decided && reduced.skip.item<bool>()) return;
-  Tensor scale;
-  if (clip_.global_norm > 0) scale = clip_scale(reduced.gradients, clip_.global_norm, at);
+  const Tensor common_scale =
+      norm.defined() ? clipped_scale(norm, clip_.global_norm, scale) : scale;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto own = slots[i].first(slots[i].size() - (ema_.use ? 2 : 0));
     Tensor& gradient = reduced.gradients[i];
     if (!gradient.defined() && !ema_.use) continue;
-    if (gradient.defined() && clip_.norm > 0) scale = clip_scale({&gradient, 1}, clip_.norm, at);
+    Tensor own_scale = common_scale;
+    if (gradient.defined() && clip_.norm > 0)
+      own_scale = clipped_scale(norm_of({&gradient, 1}, scale, step.at), clip_.norm, scale);
     if (gradient.defined() && clip_.value > 0)
-      gradient = clamp(gradient, -clip_.value, clip_.value);
+      gradient = clipped_by_value(gradient, clip_.value, scale);
     const double decay = weight_decay_ > 0 && slots_->decays(variables[i]) ? weight_decay_ : 0;
     const auto write = [&] {
-      if (gradient.defined()) update({variables[i], own, gradient, scale, rate, number, decay});
+      if (gradient.defined()) update({variables[i], own, gradient, own_scale, rate, number, decay});
       if (ema_.use) update_average(variables[i], slots[i].last(2), number);
     };
     if (decided) {
@@ -243,12 +261,15 @@ void Optimizer::apply(std::span<const Variable> variables, const SlotLists& slot
     write_unless(reduced.skip, {&iterations_, 1}, [&] { iterations_.assign(number); });
 }
 
-void Optimizer::invalidate(ReplicaContext& replica, std::span<const Variable> variables,
-                           const SlotLists& slots) const {
-  std::vector<Variable> concerned(variables.begin(), variables.end());
+void Optimizer::invalidate(const Step& step, const SlotLists& slots) const {
+  std::vector<Variable> concerned(step.variables.begin(), step.variables.end());
   for (const auto& of_variable : slots)
     concerned.insert(concerned.end(), of_variable.begin(), of_variable.end());
   concerned.insert(concerned.end(), {iterations_, steps_attempted_});
+  if (step.scaling)
+    concerned.insert(concerned.end(),
+                     {step.scaling->scale_, step.scaling->good_steps_, step.scaling->skipped_steps_,
+                      step.scaling->consecutive_skips_});
   std::string what = "an exception of another type";
   try {
     throw;
@@ -256,8 +277,9 @@ void Optimizer::invalidate(ReplicaContext& replica, std::span<const Variable> va
     what = error.what();
   } catch (...) {
   }
-  replica.invalidate(concerned, "an update failed on replica " +
-                                    std::to_string(replica.replica_index()) + ": " + what);
+  step.replica.invalidate(
+      concerned,
+      "an update failed on replica " + std::to_string(step.replica.replica_index()) + ": " + what);
 }
 
 // Some variable is used on some replica; warns once about those that are not.

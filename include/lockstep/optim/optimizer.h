@@ -20,6 +20,8 @@
 
 namespace lockstep::optim {
 
+class LossScaleOptimizer;
+
 struct ApplyOptions {
   // Sum the gradients over the replicas first. Without, each replica applies its own gradients to
   // its own components, which drift apart, and only its own vote skips its step.
@@ -49,7 +51,7 @@ struct OptimizerSlot {
 //
 // One step is: gradients of all replicas are summed, which is the commit point; then, unless a
 // replica voted to skip the step, they are clipped and every variable is updated once, alike on all
-// replicas. Nothing changes before the commit point, so a replica that fails leaves all weights as
+// replicas. (With a LossScaleOptimizer they are unscaled before, and checked.) Nothing changes before the commit point, so a replica that fails leaves all weights as
 // they were. One that fails in the update itself (out of memory) leaves the step's variables, their
 // slots and the counts invalid on all replicas, see Variable. A variable that no replica used keeps
 // its value and slots; where only some used it the others contribute zero. As gradients are summed,
@@ -139,21 +141,34 @@ class LOCKSTEP_EXPORT Optimizer {
   virtual void update(const Update& update) const = 0;
 
  private:
+  friend class LossScaleOptimizer;
   class Slots;
+  // One call of minimize or apply_gradients.
+  struct Step {
+    const char* op;
+    ReplicaContext& replica;
+    std::span<const Variable> variables;
+    LossScaleOptimizer*
+        scaling;  // gradients are those of a loss that it scaled; null: they are not
+    SourceLocation at;
+    bool aggregate = true;
+  };
+  void minimize_scaled(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
+                       LossScaleOptimizer* scaling, SourceLocation at);
+  void apply_scaled(std::span<const Tensor> gradients, std::span<const Variable> variables,
+                    ApplyOptions options, LossScaleOptimizer* scaling, SourceLocation at);
   ReplicaContext& replica(const char* op, std::span<const Variable> variables,
                           SourceLocation at) const;
   static ReducedGradients committed(GradientReduction& reduction);
   // `commit` is the commit point: what it returns is the same on all replicas.
-  void step(const char* op, ReplicaContext& replica, std::span<const Variable> variables,
-            const std::function<ReducedGradients()>& commit, SourceLocation at);
+  void run(const Step& step, const std::function<ReducedGradients()>& commit);
   using SlotLists = std::vector<std::span<const Variable>>;
-  void apply(std::span<const Variable> variables, const SlotLists& slots, ReducedGradients& reduced,
-             const Tensor& rate, const Tensor& number, SourceLocation at);
+  void apply(const Step& step, const SlotLists& slots, ReducedGradients& reduced,
+             const Tensor& rate, const Tensor& number);
   void update_average(const Variable& variable, std::span<const Variable> average,
                       const Tensor& number) const;
   // The update broke off with the exception that is being handled.
-  void invalidate(ReplicaContext& replica, std::span<const Variable> variables,
-                  const SlotLists& slots) const;
+  void invalidate(const Step& step, const SlotLists& slots) const;
   void check_used(const char* op, std::span<const Variable> variables,
                   std::span<const Tensor> gradients, SourceLocation at);
 
@@ -166,6 +181,7 @@ class LOCKSTEP_EXPORT Optimizer {
   Variable steps_attempted_;
   const std::unique_ptr<Slots> slots_;
   std::atomic<bool> warned_{false};  // of a variable without gradient
+  bool scaled_ = false;              // by a LossScaleOptimizer
 };
 
 }  // namespace lockstep::optim

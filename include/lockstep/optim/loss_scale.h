@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/optim/optimizer.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace lockstep::optim {
+
+struct LossScaleOptions {
+  bool dynamic = true;
+  std::optional<double> initial_scale = {};       // unset: 2^15; needed where the scale is fixed
+  std::optional<std::int64_t> growth_steps = {};  // unset: 2000; not for a fixed scale
+  double min_scale = 1;                           // no overflow makes the scale smaller than this
+  // So many steps in a row that overflowed are an error; 0: never one.
+  std::int64_t max_consecutive_skips = 50;
+};
+
+// Loss scaling for f16, of which small gradients vanish: the loss is multiplied by a scale, and so are
+// the gradients; they are summed over the replicas as they are, and divided by the scale before they are
+// clipped and applied by another optimizer.
+//
+//   optim::Adam adam({.learning_rate = 1e-3});
+//   optim::LossScaleOptimizer optimizer(adam);
+//   ... optimizer.minimize(loss, model.trainable_variables(), tape);
+//
+// A step whose sums are not finite is skipped on all replicas: weights, slots and iterations() stay,
+// steps_attempted() and skipped_steps() count it. A dynamic scale is doubled, if that is finite, after
+// growth_steps finite steps in a row, and halved by each overflow, by TensorFlow's rules. Steps that a
+// vote skipped change neither. All state is variables, in updates by select where the step does not know
+// them, so it can be traced and waits for no device.
+//
+// Training that only skips is an error, FailedPrecondition: after max_consecutive_skips overflows in a
+// row the next step throws it on every replica before it changes anything, where the count is known on
+// the host; on accelerators, where a step does not look at it, check_progress() does between runs.
+//
+// The optimizer is borrowed, and must outlive this; its other functions (slot, build,
+// finalize_variable_values) are called on itself. Made in the strategy's scope.
+class LOCKSTEP_EXPORT LossScaleOptimizer {
+ public:
+  // Throws InvalidArgument for a scale that is not positive and finite, growth_steps below 1, a
+  // min_scale that is not above 0 or more than the scale, a negative count, a fixed scale that is not
+  // given or is to grow; and for an optimizer that has a loss scale already.
+  explicit LossScaleOptimizer(Optimizer& inner, const LossScaleOptions& options = {},
+                              SourceLocation at = SourceLocation::current());
+  ~LossScaleOptimizer();
+  LossScaleOptimizer(const LossScaleOptimizer&) = delete;
+  LossScaleOptimizer& operator=(const LossScaleOptimizer&) = delete;
+
+  // As Optimizer's; the loss is not scaled yet.
+  void minimize(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
+                SourceLocation at = SourceLocation::current());
+  void minimize(const Tensor& loss, std::initializer_list<Variable> variables, GradientTape& tape,
+                SourceLocation at = SourceLocation::current()) {
+    minimize(loss, std::span(variables.begin(), variables.size()), tape, at);
+  }
+  // The long form: the gradients are those of scale_loss(loss), and divided by the scale here. Without
+  // aggregation the replicas still agree on the overflow, by a collective.
+  void apply_gradients(std::span<const Tensor> gradients, std::span<const Variable> variables,
+                       ApplyOptions options = {}, SourceLocation at = SourceLocation::current());
+  void apply_gradients(std::initializer_list<Tensor> gradients,
+                       std::initializer_list<Variable> variables, ApplyOptions options = {},
+                       SourceLocation at = SourceLocation::current()) {
+    apply_gradients(std::span(gradients.begin(), gradients.size()),
+                    std::span(variables.begin(), variables.size()), options, at);
+  }
+  // loss * scale, in the dtype of the loss: keep it f32, f16 ends at 65504.
+  Tensor scale_loss(const Tensor& loss, SourceLocation at = SourceLocation::current()) const;
+
+  Optimizer& inner() const { return inner_; }
+  const Variable& iterations() const { return inner_.iterations(); }
+  const Variable& steps_attempted() const { return inner_.steps_attempted(); }
+  // The scale, an f32 scalar, and three counts, i64 scalars: finite steps since the scale changed last
+  // (TensorFlow's dynamic_counter), overflowed steps in all, and in a row up to now.
+  const Variable& scale() const { return scale_; }
+  const Variable& good_steps() const { return good_steps_; }
+  const Variable& skipped_steps() const { return skipped_steps_; }
+  const Variable& consecutive_skips() const { return consecutive_skips_; }
+  // Throws the error described above. Outside the step function it waits for the device.
+  void check_progress(SourceLocation at = SourceLocation::current()) const;
+
+  // Those of the inner optimizer and the four above.
+  void visit_state(StateVisitor& visitor);
+
+ private:
+  friend class Optimizer;
+  // check_progress, if the count is known without waiting.
+  void check_in_step(SourceLocation at) const;
+  // What a backward pass from `loss` starts with, so that it gives the gradients of the scaled loss.
+  Tensor gradient_of_scaled(const Tensor& loss) const;
+  // What scaled gradients are to be multiplied with, an f64 scalar.
+  Tensor inverse_scale() const;
+  // Whether all replicas are to skip the step: a vote, or an overflow, to which the scale adapts. `norm`,
+  // of all gradients, tells of the overflow where it is defined.
+  Tensor verdict(const ReducedGradients& reduced, const Tensor& norm, bool aggregated);
+  void adapt(const Tensor& overflow, const Tensor& voted);
+
+  Optimizer& inner_;
+  const LossScaleOptions options_;
+  Variable scale_, good_steps_, skipped_steps_, consecutive_skips_;
+};
+
+}  // namespace lockstep::optim
