@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lockstep/nn/initializers.h>
 #include <lockstep/ops/random_scope.h>
@@ -70,6 +71,101 @@ TEST_F(Initializers, ConstantsAreOfShapeAndDType) {
 TEST_F(Initializers, RefuseShapesWithoutFans) {
   EXPECT_THROW(glorot_uniform({}), InvalidArgument);
   EXPECT_THROW(he_normal({0, 4}), InvalidArgument);
+}
+
+TEST_F(Initializers, NormalAndUniformHaveTheirParameters) {
+  const Moments normal = moments_of(random_normal({.stddev = 0.2})({300, 300}, DType::f32));
+  EXPECT_NEAR(normal.deviation, 0.2, 0.002);
+  EXPECT_GT(normal.largest, 0.7);
+  const Moments cut = moments_of(truncated_normal({.stddev = 0.2})({300, 300}, DType::f32));
+  EXPECT_LE(cut.largest, 0.4f);
+  EXPECT_NEAR(cut.deviation, 0.2 * 0.8796, 0.002);
+  const Tensor uniform = random_uniform({.minval = 1, .maxval = 3})({300, 300}, DType::f32);
+  const auto [least, most] = std::ranges::minmax(uniform.to_vector<float>());
+  EXPECT_NEAR(least, 1, 1e-3);
+  EXPECT_NEAR(most, 3, 1e-3);
+  EXPECT_LE(moments_of(random_uniform()({300, 300}, DType::f32)).largest, 0.05f);
+}
+
+// The standard deviation of [200, 800], whose fans are 200, 800 and 500 on average.
+TEST_F(Initializers, VarianceScalesWithTheFan) {
+  const auto deviation = [](const Initializer& initializer) {
+    return moments_of(initializer({200, 800}, DType::f32)).deviation;
+  };
+  const auto expect = [&](const Initializer& initializer, double variance) {
+    EXPECT_NEAR(deviation(initializer), std::sqrt(variance), 0.01 * std::sqrt(variance));
+  };
+  expect(glorot_normal, 1.0 / 500);
+  expect(glorot_uniform, 1.0 / 500);
+  expect(he_normal, 2.0 / 200);
+  expect(he_uniform, 2.0 / 200);
+  expect(lecun_normal, 1.0 / 200);
+  expect(lecun_uniform, 1.0 / 200);
+  expect(variance_scaling({.scale = 3, .mode = FanMode::fan_out}), 3.0 / 800);
+  const Initializer untruncated =
+      variance_scaling({.distribution = ScaledDistribution::untruncated_normal});
+  expect(untruncated, 1.0 / 200);
+  EXPECT_GT(moments_of(untruncated({200, 800}, DType::f32)).largest, 3.5 * std::sqrt(1.0 / 200));
+  EXPECT_THROW(variance_scaling({.scale = 0}), InvalidArgument);
+  EXPECT_THROW(he_normal(Shape{}), InvalidArgument);
+}
+
+// A kernel [3, 2, 4] as a matrix of 6 rows has orthonormal columns, [2, 5] orthonormal rows.
+TEST_F(Initializers, OrthogonalIsOrthogonal) {
+  const auto products = [](const Tensor& x, std::int64_t rows, std::int64_t columns) {
+    const auto m = x.to_vector<double>();
+    const bool tall = rows >= columns;
+    const std::int64_t n = tall ? columns : rows, length = tall ? rows : columns;
+    double worst = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double product = 0;
+        for (std::int64_t k = 0; k < length; ++k) {
+          const auto at = [&](std::int64_t which) {
+            return m[static_cast<std::size_t>(tall ? k * columns + which : which * columns + k)];
+          };
+          product += at(i) * at(j);
+        }
+        worst = std::max(worst, std::abs(product - (i == j ? 4.0 : 0.0)));
+      }
+    return worst;
+  };
+  EXPECT_LT(products(orthogonal(2)({3, 2, 4}, DType::f64), 6, 4), 1e-12);
+  EXPECT_LT(products(orthogonal(2)({2, 5}, DType::f64), 2, 5), 1e-12);
+  EXPECT_NE(orthogonal()({3, 3}, DType::f64).to_vector<double>(),
+            orthogonal()({3, 3}, DType::f64).to_vector<double>());
+  EXPECT_EQ(orthogonal()({3, 3}, DType::f32).dtype(), DType::f32);
+  EXPECT_THROW(orthogonal()({3}, DType::f32), InvalidArgument);
+  // Both signs come up.
+  double sum = 0;
+  for (int i = 0; i < 64; ++i) sum += orthogonal()({1, 1}, DType::f64).item<double>();
+  EXPECT_LT(std::abs(sum), 48);
+}
+
+TEST_F(Initializers, IdentityIsOneOnTheDiagonal) {
+  EXPECT_EQ(identity(3)({2, 3}, DType::f32).to_vector<float>(),
+            (std::vector<float>{3, 0, 0, 0, 3, 0}));
+  EXPECT_THROW(identity()({2}, DType::f32), InvalidArgument);
+}
+
+TEST_F(Initializers, AreFoundByKerassNames) {
+  for (const std::string& name : initializers::names()) {
+    SCOPED_TRACE(name);
+    const Tensor x = initializers::get(name)({4, 4}, DType::f64);
+    EXPECT_EQ(x.shape(), Shape({4, 4}));
+    EXPECT_EQ(x.dtype(), DType::f64);
+  }
+  EXPECT_EQ(initializers::get("Ones")({1}, DType::f32).item<float>(), 1);
+  EXPECT_LE(moments_of(initializers::get("HeUniform")({600, 10}, DType::f32)).largest, 0.1f);
+  try {
+    initializers::get("xavier");
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(error.location().line, __LINE__ - 3);
+    EXPECT_THAT(error.message(), ::testing::AllOf(::testing::HasSubstr("[initializers::get]"),
+                                                  ::testing::HasSubstr("glorot_uniform"),
+                                                  ::testing::HasSubstr("got 'xavier'")));
+  }
 }
 
 }  // namespace
