@@ -85,16 +85,6 @@ Tensor divided(const Tensor& total, const Divisor& divisor) {
 
 }  // namespace
 
-Tensor mean_squared_error(const Tensor& targets, const Tensor& predictions, SourceLocation at) {
-  require(targets.defined() && predictions.defined(), at, "mean_squared_error",
-          targets.defined() ? "predictions are" : "targets are",
-          " undefined; pass a tensor that holds a value");
-  require(targets.shape() == predictions.shape() && targets.rank() > 0, at, "mean_squared_error",
-          "expected targets and predictions of one shape of rank 1 or more, got ", targets.shape(),
-          " and ", predictions.shape());
-  return mean(square(sub(Operand(targets, at), Operand(predictions, at)), at), {.axes = {-1}}, at);
-}
-
 Tensor compute_average_loss(const Tensor& per_example, const AverageLossOptions& options,
                             SourceLocation at) {
   require(per_example.defined() && is_floating(per_example.dtype()) && per_example.rank() > 0, at,

@@ -102,6 +102,72 @@ LAYERS = {
     "GlobalAveragePooling1D": [case((2, 5, 3))],
     "GlobalAveragePooling2D": [case((2, 3, 4, 3)), case((2, 3, 2, 2), keepdims=True)],
     "GlobalAveragePooling3D": [case((2, 2, 3, 2, 2))],
+    "BatchNormalization": [
+        case((4, 3), training=True),
+        case((2, 2, 3, 2), training=True, momentum=0.8, epsilon=0.01),
+        case((2, 2, 3, 2), momentum=0.8),
+        case((3, 2, 2), training=True, center=False, scale=False),
+    ],
+    "LayerNormalization": [
+        case((3, 4)),
+        case((2, 3, 4), axis=[1, 2], epsilon=0.01),
+        case((2, 3, 4), center=False, scale=False),
+    ],
+    "RMSNormalization": [case((3, 4)), case((2, 3, 4), epsilon=0.01)],
+    "GroupNormalization": [
+        case((2, 3, 4), groups=2),
+        case((2, 2, 2, 6), groups=3, epsilon=0.01, center=False),
+        case((2, 2, 2, 4), groups=4, scale=False),
+    ],
+    "Embedding": [case((2, 3), ids=5, input_dim=5, output_dim=3)],
+    "Activation": [case((2, 3), activation=a) for a in ("relu", "sigmoid", "elu", "softplus", "silu")],
+    "Flatten": [case((2, 3, 2))],
+    "Reshape": [case((2, 3, 2), target_shape=[6]), case((2, 3, 4), target_shape=[2, -1])],
+    "ZeroPadding1D": [case((2, 3, 2), padding=[1, 2])],
+    "ZeroPadding2D": [case((2, 2, 3, 1), padding=[[1, 0], [2, 3]])],
+    "ZeroPadding3D": [case((1, 2, 1, 2, 1), padding=[[1, 0], [0, 1], [2, 1]])],
+    "UpSampling1D": [case((2, 3, 2), size=3)],
+    "UpSampling2D": [case((2, 2, 3, 2), size=[2, 3])],
+    "UpSampling3D": [case((1, 2, 1, 2, 2), size=[2, 3, 1])],
+    "Dropout": [case((2, 3), rate=0.5)],
+}
+
+SHARES = "shares"  # rows of positive numbers that sum to 1
+CLASSES = "classes"  # class numbers; also as 1 among 0
+ONE_HOT = "one_hot"
+BITS = "bits"  # 0 and 1
+SIGNS = "signs"  # -1 and 1
+POSITIVE = "positive"
+ANY = "any"
+
+
+# Kinds of targets and predictions [4, 3], and options, by the names that Keras gives them.
+LOSSES = {
+    "mean_squared_error": [(ANY, ANY, {})],
+    "mean_absolute_error": [(ANY, ANY, {})],
+    "mean_absolute_percentage_error": [(ANY, ANY, {})],
+    "mean_squared_logarithmic_error": [(POSITIVE, POSITIVE, {}), (POSITIVE, ANY, {})],
+    "huber": [(ANY, ANY, {}), (ANY, ANY, {"delta": 0.3})],
+    "log_cosh": [(ANY, ANY, {})],
+    "binary_crossentropy": [
+        (BITS, SHARES, {}), (BITS, ANY, {"from_logits": True}),
+        (BITS, SHARES, {"label_smoothing": 0.2}),
+        (SHARES, ANY, {"from_logits": True, "label_smoothing": 0.1}),
+    ],
+    "categorical_crossentropy": [
+        (ONE_HOT, SHARES, {}), (SHARES, POSITIVE, {}), (ONE_HOT, ANY, {"from_logits": True}),
+        (ONE_HOT, ANY, {"from_logits": True, "label_smoothing": 0.1}),
+        (ONE_HOT, SHARES, {"label_smoothing": 0.3}),
+    ],
+    "sparse_categorical_crossentropy": [
+        (CLASSES, SHARES, {}), (CLASSES, ANY, {"from_logits": True}),
+    ],
+    "hinge": [(SIGNS, ANY, {}), (BITS, ANY, {})],
+    "squared_hinge": [(SIGNS, ANY, {}), (BITS, ANY, {})],
+    "categorical_hinge": [(ONE_HOT, ANY, {})],
+    "kl_divergence": [(SHARES, SHARES, {})],
+    "poisson": [(POSITIVE, POSITIVE, {})],
+    "cosine_similarity": [(ANY, ANY, {})],
 }
 
 
@@ -184,9 +250,36 @@ def write(name, kind, cases):
     (FOLDER / f"{name.lower()}.json").write_text(f'{head}, "cases": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
+def of_kind(kind, phase):
+    x = 2 * scattered((4, 3), phase, "float64")
+    classes = (np.arange(4) * 2) % 3
+    return {
+        ANY: lambda: x, POSITIVE: lambda: np.abs(x) + 0.1, BITS: lambda: np.float64(x > 0),
+        SIGNS: lambda: np.sign(x), CLASSES: lambda: classes, ONE_HOT: lambda: np.eye(3)[classes],
+        SHARES: lambda: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
+    }[kind]()
+
+
+def loss_of(name, targets, predictions, options):
+    keras.config.set_floatx("float64")
+    t = np.round(of_kind(targets, 0.4), 6)
+    p = tf.constant(np.round(of_kind(predictions, 1.1), 6))
+    with tf.GradientTape() as tape:
+        tape.watch(p)
+        loss = getattr(keras.losses, name)(t, p, **options)
+        factor = scattered(loss.shape, 2.2, "float64")
+        target = tf.reduce_sum(loss * factor)
+    return {"loss": name, "options": options, "targets": tensor(t), "predictions": tensor(p),
+            "losses": numbers(loss), "loss_gradient": numbers(factor),
+            "gradient": numbers(tape.gradient(target, p))}
+
+
 def main():
-    for name in sys.argv[1:] or LAYERS:
-        write(name, {"layer": name}, [result_of(name, one) for one in LAYERS[name]])
+    for name in sys.argv[1:] or [*LAYERS, "losses"]:
+        if name == "losses":
+            write(name, {}, [loss_of(n, *one) for n, cases in LOSSES.items() for one in cases])
+        else:
+            write(name, {"layer": name}, [result_of(name, one) for one in LAYERS[name]])
 
 
 if __name__ == "__main__":
