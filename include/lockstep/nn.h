@@ -19,6 +19,7 @@
 //             part of the mean over the global batch: sum it, and the gradients, over replicas.
 
 #include <lockstep/nn/activation.h>
+#include <lockstep/nn/batch_norm.h>
 #include <lockstep/nn/conv1d.h>
 #include <lockstep/nn/conv1d_transpose.h>
 #include <lockstep/nn/conv2d.h>
@@ -33,8 +34,10 @@
 #include <lockstep/nn/flatten.h>
 #include <lockstep/nn/global_pool.h>
 #include <lockstep/nn/gru.h>
+#include <lockstep/nn/group_norm.h>
 #include <lockstep/nn/initializers.h>
 #include <lockstep/nn/layer.h>
+#include <lockstep/nn/layer_norm.h>
 #include <lockstep/nn/losses.h>
 #include <lockstep/nn/lstm.h>
 #include <lockstep/nn/multi_head_attention.h>
@@ -45,5 +48,7 @@
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/residual.h>
 #include <lockstep/nn/rotary_embedding.h>
+#include <lockstep/nn/precision.h>
+#include <lockstep/nn/rms_norm.h>
 #include <lockstep/nn/sequential.h>
 #include <lockstep/nn/transformer_block.h>

@@ -11,12 +11,22 @@ Layer::Layer(std::string name, const std::optional<PrecisionPolicy>& policy, Sou
 }
 
 Variable Layer::add_variable(const char* role, const Shape& shape, const Initializer& initializer) {
-  const DType dtype = policy_.variable_dtype();
+  return make_variable(role, shape, policy_.variable_dtype(), initializer, true);
+}
+
+Variable Layer::add_norm_variable(const char* role, const Shape& shape,
+                                  const Initializer& initializer, bool trainable) {
+  const DType dtype = policy_.compute_dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return make_variable(role, shape, dtype, initializer, trainable);
+}
+
+Variable Layer::make_variable(const char* role, const Shape& shape, DType dtype,
+                              const Initializer& initializer, bool trainable) {
   const Tensor initial = initializer(shape, dtype);
   require(initial.defined() && initial.shape() == shape && initial.dtype() == dtype, at_, name_,
           "expected an initializer that gives ", name_of(dtype), shape, " for the ", role, ", got ",
           initial);
-  Variable variable(initial, {.name = name_ + "/" + role}, at_);
+  Variable variable(initial, {.name = name_ + "/" + role, .trainable = trainable}, at_);
   adopt(variable);
   return variable;
 }

@@ -2,6 +2,7 @@
 // Convolution layers besides Conv2D. What they compute is compared in golden_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <lockstep/autodiff/tape.h>
 #include <lockstep/nn.h>
 #include <lockstep/tensor/factory.h>
 
@@ -109,6 +110,24 @@ TEST(ConvLayers, HaveGradientsOfGradients) {
   lockstep::testing::expect_second_gradients(
       [&](const std::vector<Tensor>& x) { return up(down(x[0])); },
       {Noise(3).tensor<double>({1, 4, 4, 2})});
+}
+
+TEST(ConvLayers, ObeyMixedPolicies) {
+  const PolicyScope mixed(mixed_float16);
+  const auto expect_mixed = [](const auto& layer, const Tensor& x) {
+    GradientTape tape;
+    const Tensor y = layer(x);
+    EXPECT_EQ(y.dtype(), DType::f16) << layer.name();
+    for (const Tensor& gradient : tape.gradient(y, layer.trainable_variables()))
+      EXPECT_EQ(gradient.dtype(), DType::f32) << layer.name();
+  };
+  expect_mixed(Conv1D(2, 3), lockstep::ones({1, 4, 2}));
+  expect_mixed(Conv3D(2, 3), lockstep::ones({1, 3, 3, 3, 2}));
+  expect_mixed(Conv1DTranspose(2, 3), lockstep::ones({1, 4, 2}));
+  expect_mixed(Conv2DTranspose(2, 3), lockstep::ones({1, 4, 4, 2}));
+  expect_mixed(Conv3DTranspose(2, 3), lockstep::ones({1, 2, 2, 2, 2}));
+  expect_mixed(DepthwiseConv1D(2), lockstep::ones({1, 4, 2}));
+  expect_mixed(DepthwiseConv2D(2), lockstep::ones({1, 4, 4, 2}));
 }
 
 TEST(ConvLayers, NameThemselvesWhenTheInputDoesNotFit) {

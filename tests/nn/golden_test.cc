@@ -62,6 +62,12 @@ Options options_of(const Json& one) {
     options.use_bias = o.value("use_bias", options.use_bias);
   if constexpr (requires { options.keep_dims; })
     options.keep_dims = o.value("keepdims", options.keep_dims);
+  if constexpr (requires { options.momentum; })
+    options.momentum = o.value("momentum", options.momentum);
+  if constexpr (requires { options.epsilon; })
+    options.epsilon = o.value("epsilon", options.epsilon);
+  if constexpr (requires { options.center; }) options.center = o.value("center", options.center);
+  if constexpr (requires { options.scale; }) options.scale = o.value("scale", options.scale);
   if constexpr (requires { options.dtype; }) options.dtype = golden_dtype(one);
   return options;
 }
@@ -86,6 +92,19 @@ GoldenLayer of_options(const Json& one) {
   return golden_layer(L(options_of<Options>(one)));
 }
 
+GoldenLayer synchronized_batch_norm(const Json& one) {
+  auto options = options_of<BatchNormOptions>(one);
+  options.synchronized = true;
+  return golden_layer(BatchNorm(channels(one), options));
+}
+
+GoldenLayer layer_norm(const Json& one) {
+  const std::size_t axes = one.at("options").value("axis", std::vector<int>{-1}).size();
+  const auto shape = one.at("inputs").at(0).at("shape").get<std::vector<std::int64_t>>();
+  return golden_layer(
+      LayerNorm(Shape(std::span(shape).last(axes)), options_of<LayerNormOptions>(one)));
+}
+
 const std::map<std::string, GoldenLayer (*)(const Json&)> kLayers{
     {"dense", dense},
     {"conv1d", conv<Conv1D, Conv1DOptions>},
@@ -108,6 +127,10 @@ const std::map<std::string, GoldenLayer (*)(const Json&)> kLayers{
     {"globalaveragepooling1d", of_options<GlobalAveragePool, GlobalPoolOptions>},
     {"globalaveragepooling2d", of_options<GlobalAveragePool, GlobalPoolOptions>},
     {"globalaveragepooling3d", of_options<GlobalAveragePool, GlobalPoolOptions>},
+    {"batchnormalization", of_channels<BatchNorm, BatchNormOptions>},
+    {"layernormalization", layer_norm},
+    {"rmsnormalization", of_channels<RMSNorm, RMSNormOptions>},
+    {"groupnormalization", of_channels<GroupNorm, GroupNormOptions>},
 };
 
 class GoldenLayers : public ::testing::TestWithParam<std::string> {};
@@ -120,6 +143,10 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoldenLayers, ::testing::ValuesIn([] {
 
 TEST_P(GoldenLayers, GiveWhatKerasGives) {
   expect_golden_fixture(GetParam(), kLayers.at(GetParam()));
+}
+
+TEST(GoldenBatchNorm, Synchronized) {
+  expect_golden_fixture("batchnormalization", synchronized_batch_norm);
 }
 
 }  // namespace

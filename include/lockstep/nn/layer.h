@@ -72,6 +72,9 @@ class LOCKSTEP_EXPORT Layer {
   // Makes the variable "<name>/<role>" of the policy's variable dtype. Throws InvalidArgument when
   // the initializer's value does not fit.
   Variable add_variable(const char* role, const Shape& shape, const Initializer& initializer);
+  // The same for what a norm computes with: in f64 where the layer computes in it, else in f32.
+  Variable add_norm_variable(const char* role, const Shape& shape, const Initializer& initializer,
+                             bool trainable = true);
   // Lists a variable that was made elsewhere as the layer's.
   void adopt(const Variable& variable);
   void set_name(std::string name) { name_ = std::move(name); }
@@ -91,6 +94,9 @@ class LOCKSTEP_EXPORT Layer {
   Tensor weight(const std::optional<Variable>& variable, SourceLocation at) const;
 
  private:
+  Variable make_variable(const char* role, const Shape& shape, DType dtype,
+                         const Initializer& initializer, bool trainable);
+
   std::string name_;
   SourceLocation at_;
   PrecisionPolicy policy_;
