@@ -18,7 +18,7 @@ DenseOptions dense_options(const FeedForwardOptions& options, Activation activat
 
 FeedForward::FeedForward(std::int64_t size, std::int64_t hidden_size,
                          const FeedForwardOptions& options, SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       inner_(size, hidden_size, dense_options(options, options.activation, "inner"), at),
       outer_(hidden_size, size, dense_options(options, linear, "outer"), at),
       dropout_(options.dropout, options.name + "/dropout", at) {

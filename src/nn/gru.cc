@@ -41,15 +41,15 @@ Cell reset_before(const Weights& w) {
 }  // namespace
 
 GRU::GRU(std::int64_t in, std::int64_t units, const GRUOptions& options, SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       options_(options),
-      kernel_(add_variable("kernel", gates_shape("GRU", in, units, 3, options.dtype, at),
-                           options.dtype, options.kernel_initializer)),
-      recurrent_kernel_(add_variable("recurrent_kernel", {units, 3 * units}, options.dtype,
-                                     options.recurrent_initializer)) {
+      kernel_(
+          add_variable("kernel", gates_shape("GRU", in, units, 3, at), options.kernel_initializer)),
+      recurrent_kernel_(
+          add_variable("recurrent_kernel", {units, 3 * units}, options.recurrent_initializer)) {
   if (options.use_bias)
     bias_ = add_variable("bias", options.reset_after ? Shape{2, 3 * units} : Shape{3 * units},
-                         options.dtype, options.bias_initializer);
+                         options.bias_initializer);
 }
 
 Tensor GRU::operator()(const Tensor& x, CallOptions, SourceLocation at) const {
@@ -57,10 +57,9 @@ Tensor GRU::operator()(const Tensor& x, CallOptions, SourceLocation at) const {
 }
 
 GRU::Result GRU::with_state(const Tensor& x, const GRUCall& call, SourceLocation at) const {
-  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size(), .dtype = kernel_.dtype()},
-              at);
-  Tensor bias = bias_ ? bias_->read(at) : Tensor();
-  Weights weights{.kernel = recurrent_kernel_.read(at),
+  const Tensor input = computed(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
+  Tensor bias = weight(bias_, at);
+  Weights weights{.kernel = weight(recurrent_kernel_, at),
                   .bias = {},
                   .activation = options_.activation,
                   .gate = options_.recurrent_activation};
@@ -73,7 +72,7 @@ GRU::Result GRU::with_state(const Tensor& x, const GRUCall& call, SourceLocation
                         .units = output_size(kAnySize),
                         .return_sequences = options_.return_sequences,
                         .go_backwards = options_.go_backwards},
-                       x, kernel_.read(at), bias, {call.initial_state}, call.mask,
+                       input, weight(kernel_, at), bias, {call.initial_state}, call.mask,
                        options_.reset_after ? reset_after(weights) : reset_before(weights), at);
   return {walked.output, walked.state[0]};
 }

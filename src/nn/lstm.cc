@@ -19,14 +19,13 @@ Initializer bias_initializer(std::int64_t units, const LSTMOptions& options) {
 }  // namespace
 
 LSTM::LSTM(std::int64_t in, std::int64_t units, const LSTMOptions& options, SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       options_(options),
-      kernel_(add_variable("kernel", gates_shape("LSTM", in, units, 4, options.dtype, at),
-                           options.dtype, options.kernel_initializer)),
-      recurrent_kernel_(add_variable("recurrent_kernel", {units, 4 * units}, options.dtype,
-                                     options.recurrent_initializer)) {
-  if (options.use_bias)
-    bias_ = add_variable("bias", {4 * units}, options.dtype, bias_initializer(units, options));
+      kernel_(add_variable("kernel", gates_shape("LSTM", in, units, 4, at),
+                           options.kernel_initializer)),
+      recurrent_kernel_(
+          add_variable("recurrent_kernel", {units, 4 * units}, options.recurrent_initializer)) {
+  if (options.use_bias) bias_ = add_variable("bias", {4 * units}, bias_initializer(units, options));
 }
 
 Tensor LSTM::operator()(const Tensor& x, CallOptions, SourceLocation at) const {
@@ -34,10 +33,9 @@ Tensor LSTM::operator()(const Tensor& x, CallOptions, SourceLocation at) const {
 }
 
 LSTM::Result LSTM::with_state(const Tensor& x, const LSTMCall& call, SourceLocation at) const {
-  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size(), .dtype = kernel_.dtype()},
-              at);
+  const Tensor input = computed(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
   const Activation a = options_.activation, r = options_.recurrent_activation;
-  const auto cell = [a, r, kernel = recurrent_kernel_.read(at)](
+  const auto cell = [a, r, kernel = weight(recurrent_kernel_, at)](
                         const Tensor& projected,
                         const std::vector<Tensor>& state) -> std::vector<Tensor> {
     const auto gates = split(projected + matmul(state[0], kernel), 4, -1);
@@ -48,7 +46,7 @@ LSTM::Result LSTM::with_state(const Tensor& x, const LSTMCall& call, SourceLocat
                         .units = output_size(kAnySize),
                         .return_sequences = options_.return_sequences,
                         .go_backwards = options_.go_backwards},
-                       x, kernel_.read(at), bias_ ? bias_->read(at) : Tensor(),
+                       input, weight(kernel_, at), weight(bias_, at),
                        {call.initial_state.hidden, call.initial_state.cell}, call.mask, cell, at);
   return {walked.output, {walked.state[0], walked.state[1]}};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/multi_head_attention.h>
 #include <lockstep/ops/attention.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/matmul.h>
@@ -74,7 +75,7 @@ Tensor attend_with_dropout(const Tensor& q, const Tensor& k, const Tensor& v, co
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t size, std::int64_t num_heads,
                                        const Options& options, SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       num_heads_(num_heads),
       causal_(options.causal),
       query_(projection(size, num_heads * key_dim_of(size, num_heads, options, at), options,
@@ -114,9 +115,9 @@ Tensor MultiHeadAttention::join_heads(const Tensor& x) {
 
 Tensor MultiHeadAttention::mix(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttendOptions& options, SourceLocation at) const {
-  const Tensor mask = options.mask.defined() && options.mask.rank() == 3
-                          ? expand_dims(options.mask, 1, at)
-                          : options.mask;
+  Tensor mask = options.mask;
+  if (mask.defined() && is_floating(mask.dtype())) mask = cast(mask, q.dtype(), at);
+  if (mask.defined() && mask.rank() == 3) mask = expand_dims(mask, 1, at);
   const Tensor mixed = options.training && drops_
                            ? attend_with_dropout(q, k, v, mask, causal_, dropout_, at)
                            : scaled_dot_product_attention(q, k, v, mask, {.causal = causal_}, at);
@@ -146,7 +147,7 @@ Tensor MultiHeadAttention::attend(const Tensor& query, const Tensor& value,
 KeyValueCache MultiHeadAttention::make_cache(std::int64_t batch, std::int64_t capacity) const {
   const auto room = [&](const Dense& layer) {
     return lockstep::zeros({batch, num_heads_, capacity, layer.output_size(kAnySize) / num_heads_},
-                           layer.kernel().dtype());
+                           policy().compute_dtype());
   };
   return {room(key_), room(value_), Tensor(std::int64_t{0})};
 }

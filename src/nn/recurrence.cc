@@ -38,9 +38,8 @@ Tensor steps_first(const Tensor& x, bool backwards) {
 }  // namespace
 
 Shape gates_shape(const char* layer, std::int64_t in, std::int64_t units, std::int64_t gates,
-                  DType dtype, SourceLocation at) {
+                  SourceLocation at) {
   require(in > 0 && units > 0, at, layer, "expected sizes of 1 or more, got ", in, " and ", units);
-  require(is_floating(dtype), at, layer, "expected a floating dtype, got ", name_of(dtype));
   return Shape({in, gates * units}, at, layer);
 }
 

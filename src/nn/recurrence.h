@@ -10,10 +10,9 @@
 
 namespace lockstep::nn {
 
-// The shape of the kernel of `gates` gates. Throws InvalidArgument for a size below 1 or a dtype that is
-// not floating.
+// The shape of the kernel of `gates` gates. Throws InvalidArgument for a size below 1.
 Shape gates_shape(const char* layer, std::int64_t in, std::int64_t units, std::int64_t gates,
-                  DType dtype, SourceLocation at);
+                  SourceLocation at);
 
 // What a recurrent layer computes at one time: from its projected input [batch, n] and its state, of
 // which the first tensor is also its output, the next state.

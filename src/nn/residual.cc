@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/residual.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 
 namespace lockstep::nn {
@@ -17,7 +18,7 @@ Tensor Residual::operator()(const Tensor& x, CallOptions options, SourceLocation
   const Tensor y = layers_(x, options, at);
   require(y.shape() == x.shape(), at, name(), "expected a result of the input's shape ", x.shape(),
           ", got ", y.shape());
-  return add(Operand(x, at), Operand(y, at));
+  return add(Operand(cast(x, y.dtype(), at), at), Operand(y, at));
 }
 
 void Residual::rename(const std::string& name) {

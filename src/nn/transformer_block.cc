@@ -33,13 +33,13 @@ std::int64_t hidden_size(std::int64_t size, const TransformerBlockOptions& optio
 
 TransformerBlock::TransformerBlock(std::int64_t size, std::int64_t num_heads,
                                    const TransformerBlockOptions& options, SourceLocation at)
-    : Layer(options.name, at),
+    : Layer(options.name, options.dtype, at),
       epsilon_(options.norm_epsilon),
-      attention_norm_{add_variable("attention_norm/gamma", {size}, options.dtype, ones),
-                      add_variable("attention_norm/beta", {size}, options.dtype, zeros)},
+      attention_norm_{add_variable("attention_norm/gamma", {size}, ones),
+                      add_variable("attention_norm/beta", {size}, zeros)},
       attention_(size, num_heads, attention_options(options), at),
-      feed_forward_norm_{add_variable("feed_forward_norm/gamma", {size}, options.dtype, ones),
-                         add_variable("feed_forward_norm/beta", {size}, options.dtype, zeros)},
+      feed_forward_norm_{add_variable("feed_forward_norm/gamma", {size}, ones),
+                         add_variable("feed_forward_norm/beta", {size}, zeros)},
       feed_forward_(size, hidden_size(size, options), feed_forward_options(options), at),
       dropout_(options.dropout, options.name + "/dropout", at) {
   for (const Layer* layer : std::initializer_list<const Layer*>{&attention_, &feed_forward_})
@@ -56,15 +56,16 @@ Tensor TransformerBlock::operator()(const Tensor& x, CallOptions options, Source
 
 Tensor TransformerBlock::attend(const Tensor& x, const AttendOptions& options,
                                 SourceLocation at) const {
-  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
-  const Tensor normal = normalized(attention_norm_, x, at);
-  return finish(x, attention_.attend(normal, normal, options, at), {.training = options.training},
-                at);
+  const Tensor input = computed(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
+  const Tensor normal = normalized(attention_norm_, input, at);
+  return finish(input, attention_.attend(normal, normal, options, at),
+                {.training = options.training}, at);
 }
 
 Tensor TransformerBlock::extend(const Tensor& x, KeyValueCache& cache, SourceLocation at) const {
-  check_input(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
-  return finish(x, attention_.extend(normalized(attention_norm_, x, at), cache, at), {}, at);
+  const Tensor input = computed(x, {.min_rank = 3, .max_rank = 3, .size = input_size()}, at);
+  return finish(input, attention_.extend(normalized(attention_norm_, input, at), cache, at), {},
+                at);
 }
 
 Tensor TransformerBlock::finish(const Tensor& x, const Tensor& attended, CallOptions options,

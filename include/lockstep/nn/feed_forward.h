@@ -4,6 +4,7 @@
 #include <lockstep/nn/dense.h>
 #include <lockstep/nn/dropout.h>
 
+#include <optional>
 #include <string>
 
 namespace lockstep::nn {
@@ -14,7 +15,7 @@ struct FeedForwardOptions {
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "feed_forward";
 };
 

@@ -20,7 +20,7 @@ struct GRUOptions {
   Initializer kernel_initializer = glorot_uniform;
   Initializer recurrent_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "gru";
 };
 
@@ -45,8 +45,8 @@ class LOCKSTEP_EXPORT GRU : public Layer {
   GRU(std::int64_t in, std::int64_t units, const GRUOptions& options = {},
       SourceLocation at = SourceLocation::current());
 
-  // Throws InvalidArgument "[<name>] ..." when x is not of rank 3, of another size or dtype, or has no
-  // steps.
+  // Throws InvalidArgument "[<name>] ..." when x is not of rank 3, of another size, not floating, or has
+  // no steps.
   Tensor operator()(const Tensor& x, CallOptions = {},
                     SourceLocation at = SourceLocation::current()) const;
 

@@ -20,7 +20,7 @@ struct LSTMOptions {
   Initializer kernel_initializer = glorot_uniform;
   Initializer recurrent_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "lstm";
 };
 
@@ -48,8 +48,8 @@ class LOCKSTEP_EXPORT LSTM : public Layer {
   LSTM(std::int64_t in, std::int64_t units, const LSTMOptions& options = {},
        SourceLocation at = SourceLocation::current());
 
-  // Throws InvalidArgument "[<name>] ..." when x is not of rank 3, of another size or dtype, or has no
-  // steps.
+  // Throws InvalidArgument "[<name>] ..." when x is not of rank 3, of another size, not floating, or has
+  // no steps.
   Tensor operator()(const Tensor& x, CallOptions = {},
                     SourceLocation at = SourceLocation::current()) const;
 

@@ -28,7 +28,7 @@ struct MultiHeadAttentionOptions {
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
   Initializer bias_initializer = zeros;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "multi_head_attention";
 };
 

@@ -4,13 +4,14 @@
 #include <lockstep/nn/initializers.h>
 #include <lockstep/nn/layer.h>
 
+#include <optional>
 #include <string>
 
 namespace lockstep::nn {
 
 struct PositionEmbeddingOptions {
   Initializer initializer = glorot_uniform;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "position_embedding";
 };
 
@@ -25,7 +26,7 @@ class LOCKSTEP_EXPORT PositionEmbedding : public Layer {
                     SourceLocation at = SourceLocation::current());
 
   // The positions are 0, 1, ... Throws InvalidArgument "[<name>] ..." when x is of rank below 2, of
-  // another size or dtype, or has more positions than there are vectors.
+  // another size, not floating, or has more positions than there are vectors.
   Tensor operator()(const Tensor& x, CallOptions = {},
                     SourceLocation at = SourceLocation::current()) const;
   // The same from position `first` on, an integer scalar. Positions beyond the last vector are out of

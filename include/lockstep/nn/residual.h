@@ -5,7 +5,7 @@
 
 namespace lockstep::nn {
 
-// x + f(x), f being layers in a row (He et al., arXiv:1512.03385): Residual{Dense(8, 8), Dropout(0.1)}.
+// x + f(x), in the dtype of f(x), f being layers in a row (He et al., arXiv:1512.03385): Residual{Dense(8, 8), Dropout(0.1)}.
 // The variables are those of the layers, below "residual".
 class LOCKSTEP_EXPORT Residual : public Layer {
  public:

@@ -18,7 +18,7 @@ struct TransformerBlockOptions {
   double norm_epsilon = 1e-5;
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
-  DType dtype = DType::f32;
+  std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "transformer_block";
 };
 
