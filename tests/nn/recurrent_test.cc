@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <lockstep/nn/gru.h>
 #include <lockstep/nn/lstm.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/ops/shape_ops.h>
@@ -193,6 +194,23 @@ TEST(Recurrent, MakeTheirVariables) {
   EXPECT_EQ(GRU(3, 2, {.reset_after = false}).variables()[2].shape(), Shape({6}));
   EXPECT_EQ(GRU(3, 2, {.use_bias = false}).variables().size(), 2u);
   EXPECT_EQ(GRU(3, 2, {.use_bias = false})(ones({1, 2, 3})).shape(), Shape({1, 2}));
+}
+
+TEST(Recurrent, ComputeIn16BitsFromVariablesOf32) {
+  const Tensor x = cast(scattered({2, 4, 3}), DType::f32);
+  const auto check = [&](const auto& mixed, const auto& full) {
+    for (std::size_t i = 0; i < full.variables().size(); ++i) {
+      ASSERT_EQ(mixed.variables()[i].dtype(), DType::f32);
+      Variable variable = mixed.variables()[i];
+      variable.assign(full.variables()[i].read());
+    }
+    const Tensor y = mixed(x);
+    ASSERT_EQ(y.dtype(), DType::bf16);
+    EXPECT_THAT(cast(y, DType::f32).template to_vector<float>(),
+                Pointwise(::testing::FloatNear(0.02f), full(x).template to_vector<float>()));
+  };
+  check(LSTM(3, 2, {.dtype = mixed_bfloat16}), LSTM(3, 2));
+  check(GRU(3, 2, {.dtype = mixed_bfloat16}), GRU(3, 2));
 }
 
 TEST(Recurrent, TakeNoRows) {

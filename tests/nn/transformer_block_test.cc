@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lockstep/nn/residual.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/norm.h>
 #include <lockstep/ops/random_scope.h>
@@ -150,6 +151,34 @@ TEST(TransformerBlock, SaysWhatDoesNotFit) {
         block.extend(ones({1, 1, 4}), cache);
       },
       throws<FailedPrecondition>("[block/attention]", "causal"));
+}
+
+TEST(TransformerBlock, ComputesIn16BitsFromVariablesOf32) {
+  const auto made = [](PrecisionPolicy policy) {
+    return TransformerBlock(
+        8, 2,
+        {.causal = true,
+         .rotary = RotaryEmbeddingOptions{},
+         .kernel_initializer = [](const Shape& shape,
+                                  DType dtype) { return cast(scattered(shape, 1) * 0.5, dtype); },
+         .dtype = policy});
+  };
+  const TransformerBlock block = made(mixed_bfloat16);
+  for (const Variable& variable : block.variables()) EXPECT_EQ(variable.dtype(), DType::f32);
+  const Tensor x = cast(scattered({2, 5, 8}), DType::f32);
+  const Tensor y = block(x);
+  ASSERT_EQ(y.dtype(), DType::bf16);
+  // A few roundings of 2^-9 of numbers of about 3.
+  EXPECT_THAT(cast(y, DType::f32).to_vector<float>(),
+              Pointwise(::testing::FloatNear(0.05f), made(float32)(x).to_vector<float>()));
+  EXPECT_EQ(Residual{Dense(8, 8, {.dtype = mixed_bfloat16})}(x).dtype(), DType::bf16);
+
+  KeyValueCache cache = block.make_cache(2, 5);
+  EXPECT_EQ(cache.keys.dtype(), DType::bf16);
+  std::vector<Tensor> parts;
+  for (const Tensor& position : split(x, 5, 1)) parts.push_back(block.extend(position, cache));
+  EXPECT_THAT(cast(concat(parts, 1), DType::f32).to_vector<float>(),
+              Pointwise(::testing::FloatNear(0.05f), cast(y, DType::f32).to_vector<float>()));
 }
 
 TEST(FeedForward, WorksOnEachPositionByItself) {
