@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// A policy learns to balance a pole on a cart by REINFORCE (Williams, 1992): every replica plays its
+// own episodes outside of run, and the step learns from all of them.
+#include <lockstep/lockstep.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "flags.h"
+namespace ls = lockstep;
+
+constexpr std::int64_t kMostSteps = 500;  // an episode that gets here is perfect
+
+// The cart and pole of Barto, Sutton and Anderson (1983): push left or right, 50 times a second, and
+// keep the pole within 12 degrees and the cart within 2.4 m. SI units, Euler's rule.
+class CartPole {
+ public:
+  using State = std::array<float, 4>;  // position, velocity, angle, angular velocity
+
+  explicit CartPole(std::mt19937& random) {
+    std::uniform_real_distribution<double> near_zero(-0.05, 0.05);
+    for (double& number : state_) number = near_zero(random);
+  }
+
+  // Whether the pole still stands afterwards.
+  bool push(bool right) {
+    constexpr double gravity = 9.8, cart = 1.0, pole = 0.1, half_length = 0.5, seconds = 0.02;
+    auto& [x, velocity, angle, turning] = state_;
+    const double force = right ? 10 : -10, sine = std::sin(angle), cosine = std::cos(angle);
+    const double thrust = (force + pole * half_length * turning * turning * sine) / (cart + pole);
+    const double angular = (gravity * sine - cosine * thrust) /
+                           (half_length * (4.0 / 3 - pole * cosine * cosine / (cart + pole)));
+    const double linear = thrust - pole * half_length * angular * cosine / (cart + pole);
+    x += seconds * velocity;
+    velocity += seconds * linear;
+    angle += seconds * turning;
+    turning += seconds * angular;
+    return std::abs(x) <= 2.4 && std::abs(angle) <= 12 * 3.141592653589793 / 180;
+  }
+
+  State state() const {
+    return {static_cast<float>(state_[0]), static_cast<float>(state_[1]),
+            static_cast<float>(state_[2]), static_cast<float>(state_[3])};
+  }
+
+ private:
+  std::array<double, 4> state_;
+};
+
+// Episodes side by side: states [episodes, steps, 4], the rest [episodes, steps]. After an episode's
+// end all is 0.
+struct Rollout {
+  ls::Tensor states, actions, alive, returns;
+};
+
+// Plays until all poles have fallen; `policy` gives the logit of a push to the right.
+Rollout play(const ls::nn::Sequential& policy, std::int64_t episodes, std::mt19937& random) {
+  const auto n = static_cast<std::size_t>(episodes), steps = static_cast<std::size_t>(kMostSteps);
+  std::vector<CartPole> carts;
+  for (std::size_t i = 0; i < n; ++i) carts.emplace_back(random);
+  std::vector<float> states(n * steps * 4), actions(n * steps), alive(n * steps),
+      returns(n * steps);
+  std::vector<bool> standing(n, true);
+  std::uniform_real_distribution<float> uniform;
+  bool any = true;
+  for (std::size_t t = 0; any && t < steps; ++t) {
+    std::vector<float> now(n * 4);
+    for (std::size_t i = 0; i < n; ++i) {
+      const CartPole::State state = carts[i].state();
+      std::copy(state.begin(), state.end(), now.begin() + static_cast<std::ptrdiff_t>(4 * i));
+    }
+    const std::vector<float> right =
+        ls::sigmoid(policy(ls::Tensor({episodes, 4}, std::span<const float>(now))))
+            .to_vector<float>();
+    any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool push_right = uniform(random) < right[i];  // drawn for the fallen, too
+      if (!standing[i]) continue;
+      const std::size_t at = i * steps + t;
+      std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(4 * i), 4,
+                  states.begin() + static_cast<std::ptrdiff_t>(4 * at));
+      actions[at] = push_right;
+      alive[at] = 1;
+      standing[i] = carts[i].push(push_right);
+      any = any || standing[i];
+    }
+  }
+  constexpr float discount = 0.99f;  // a reward of 1 for each step
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t t = steps; t-- > 0;) {
+      const std::size_t at = i * steps + t;
+      returns[at] = alive[at] * (1 + (t + 1 < steps ? discount * returns[at + 1] : 0));
+    }
+  const auto tensor = [](const ls::Shape& shape, const std::vector<float>& values) {
+    return ls::Tensor(shape, std::span<const float>(values));
+  };
+  const ls::Shape each_step{episodes, kMostSteps};
+  return {tensor({episodes, kMostSteps, 4}, states), tensor(each_step, actions),
+          tensor(each_step, alive), tensor(each_step, returns)};
+}
+
+int main(int argc, char** argv) {
+  const examples::Flags flags(
+      argc, argv,
+      {{"episodes", "16", "played for each update, by all replicas together"},
+       {"updates", "200", "updates at most"},
+       {"target", "450", "the average number of steps, of 500, at which the task is solved"}});
+  const ls::Strategy strategy = flags.strategy();
+  const std::int64_t episodes =
+      std::max(flags.number<std::int64_t>("episodes") / strategy.num_replicas_in_sync(),
+               std::int64_t{1});  // of each replica
+
+  const auto scope = strategy.scope();
+  const ls::nn::Sequential policy{ls::nn::Dense(4, 32, {.activation = ls::nn::tanh}),
+                                  ls::nn::Dense(32, 1)};
+  ls::optim::Adam optimizer({.learning_rate = 1e-2});
+  ls::metrics::Mean average_steps;
+
+  const auto learn = [&](const Rollout& rollout) {
+    ls::ReplicaContext& replica = *ls::get_replica_context();
+    // The baseline of a step is the mean return of all episodes, on all replicas, that reach it.
+    const auto over_episodes = [&](const ls::Tensor& x) {
+      return replica.all_reduce(ls::ReduceOp::sum, ls::sum(x, {.axes = {0}}));
+    };
+    const ls::Tensor reached = over_episodes(rollout.alive);
+    const ls::Tensor baseline = over_episodes(rollout.returns) / ls::maximum(reached, 1);
+    const ls::Tensor advantage = (rollout.returns - baseline) * rollout.alive;
+    const ls::Tensor count = ls::maximum(ls::sum(reached), 1);
+    const ls::Tensor spread = ls::sqrt(ls::sum(over_episodes(ls::square(advantage))) / count);
+
+    ls::GradientTape tape;
+    const ls::Tensor logits = ls::squeeze(policy(rollout.states), {-1});
+    const ls::Tensor surprise = ls::nn::sigmoid_cross_entropy(rollout.actions, logits);
+    const ls::Tensor loss =
+        ls::nn::compute_average_loss(surprise * (advantage / (spread + 1e-6)), {.count = count});
+    optimizer.minimize(loss, policy.trainable_variables(), tape);
+    average_steps.update_state(ls::sum(rollout.alive, {.axes = {1}}));
+  };
+
+  for (int update = 1; update <= flags.number<int>("updates"); ++update) {
+    const auto rollouts =
+        strategy.distribute_values_from_function([&](const ls::ValueContext& context) {
+          std::seed_seq seed{7, update, context.replica_id_in_sync_group};
+          std::mt19937 own(seed);
+          return play(policy, episodes, own);
+        });
+    average_steps.reset_state();
+    strategy.run(learn, rollouts);
+    const double steps = average_steps.result().item<double>();
+    const bool solved = steps >= flags.number<double>("target");
+    if (strategy.workers().is_chief() && (solved || update % 10 == 0))
+      std::printf("update %d: %.1f steps on average%s\n", update, steps, solved ? ", solved" : "");
+    if (solved) return 0;
+  }
+  return 1;
+}
