@@ -33,8 +33,8 @@
 #include <lockstep/nn/feed_forward.h>
 #include <lockstep/nn/flatten.h>
 #include <lockstep/nn/global_pool.h>
-#include <lockstep/nn/gru.h>
 #include <lockstep/nn/group_norm.h>
+#include <lockstep/nn/gru.h>
 #include <lockstep/nn/initializers.h>
 #include <lockstep/nn/layer.h>
 #include <lockstep/nn/layer_norm.h>
@@ -47,8 +47,7 @@
 #include <lockstep/nn/position_embedding.h>
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/residual.h>
-#include <lockstep/nn/rotary_embedding.h>
-#include <lockstep/nn/precision.h>
 #include <lockstep/nn/rms_norm.h>
+#include <lockstep/nn/rotary_embedding.h>
 #include <lockstep/nn/sequential.h>
 #include <lockstep/nn/transformer_block.h>
