@@ -2,9 +2,13 @@
 #include <lockstep/ops/activation.h>
 #include <lockstep/ops/elementwise.h>
 
+#include "ops/result.h"
+
 namespace lockstep {
 
 Tensor activate(const Tensor& x, Activation activation, SourceLocation at) {
+  require_defined("activate", "x", x, at);
+  require_dtype(is_floating(x.dtype()), "activate", x, "a floating dtype", at);
   switch (activation) {
     case Activation::relu:
       return relu(x, at);

@@ -83,9 +83,8 @@ Tensor predicate(PredicateOp op, const char* name, const Tensor& x, SourceLocati
 }
 
 // On the host, in one pass.
-Tensor clamp_to_numbers(const Tensor& x, const Operand& low, const Operand& high) {
-  const Operand operand(x, low.location());
-  const OperandPair least("maximum", operand, low), most("minimum", operand, high);
+Tensor clamp_to_numbers(const Tensor& x, const Operand& low, const Operand& high,
+                        const OperandPair& least, const OperandPair& most) {
   Tensor y = make_result(least.device, x.dtype(), x.shape());
   cpu::clamp(x.dtype(), x.raw_data(), least.data_b, most.data_b, write<void>(y), x.num_elements());
   if (is_floating(x.dtype()))
@@ -129,10 +128,18 @@ Tensor logical_not(const Tensor& x, SourceLocation at) {
 }
 
 Tensor clamp(const Tensor& x, const Operand& low, const Operand& high) {
-  const bool one_pass = x.defined() && x.device().is_host() && low.is_number() &&
-                        high.is_number() && cpu::offers(BinaryOp::maximum, x.dtype());
-  return one_pass ? clamp_to_numbers(x, low, high)
-                  : minimum(maximum(Operand(x, low.location()), low), high);
+  constexpr const char* kOp = "clamp";
+  const SourceLocation at = low.location();
+  require_defined(kOp, "x", x, at);
+  const Operand operand(x, at);
+  const OperandPair least(kOp, operand, low), most(kOp, operand, high);
+  require_dtype(cpu::offers(BinaryOp::maximum, x.dtype()), kOp, x, "a floating or integer dtype",
+                at);
+  if (low.is_number() && high.is_number() && x.device().is_host())
+    return clamp_to_numbers(x, low, high, least, most);
+  broadcast_shapes(least.shape, most.shape, kOp, at);
+  common_device(kOp, {&x, &low.tensor(), &high.tensor()}, at);
+  return minimum(maximum(operand, low), high);
 }
 
 }  // namespace lockstep

@@ -87,12 +87,19 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
 Tensor stack(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   require(!parts.empty(), at, "stack", "expected at least one tensor, got none");
   std::vector<Tensor> expanded;
+  std::vector<const Tensor*> inputs;
   for (const Tensor& part : parts) {
     require_defined("stack", "a part", part, at);
+    const int rank = part.rank() + 1;
+    require(axis >= -rank && axis < rank, at, "stack", "axis ", axis, " is out of range for shape ",
+            part.shape(), "; expected ", -rank, " to ", rank - 1);
+    require_same_dtype("stack", parts[0], part, at);
+    inputs.push_back(&part);
     require(part.shape() == parts[0].shape(), at, "stack", "expected tensors of one shape, got ",
             parts[0].shape(), " and ", part.shape());
     expanded.push_back(expand_dims(part, axis, at));
   }
+  common_device("stack", inputs, at);
   return concat(expanded, axis, at);
 }
 
@@ -112,7 +119,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
   const int along = checked_axis("split", axis, x.shape(), at);
   std::int64_t total = 0;
   for (const std::int64_t extent : extents) {
-    require(extent >= 0, at, "split", "extents must not be negative, got ", extent);
+    require(extent >= 0, at, "split", "expected extents of 0 or more for axis ", axis, " of shape ",
+            x.shape(), ", got ", extent);
     // Beyond the axis the sum is wrong already, and may overflow no more.
     total = std::min(total + std::min(extent, x.dim(along) + 1), x.dim(along) + 1);
   }

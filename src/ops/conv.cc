@@ -318,6 +318,7 @@ Tensor depthwise_conv2d(const Tensor& x, const Tensor& w, const Tensor& bias,
           "expected images [batch, height, width, in] and kernels [height, width, in, multiplier], "
           "got ",
           x.shape(), " and ", w.shape());
+  common_device(kOp, {&x, &w, &bias}, at);
   Conv2dOptions grouped = options;
   grouped.groups = w.dim(2);
   const Tensor kernels = reshape(w, Shape{w.dim(0), w.dim(1), 1, w.dim(2) * w.dim(3)}, at);

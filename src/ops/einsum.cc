@@ -160,6 +160,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, So
   constexpr const char* kOp = "einsum";
   require(!operands.empty(), at, kOp, "expected an operand or more, got none");
   std::vector<Shape> shapes;
+  std::vector<const Tensor*> inputs;
   for (const Tensor& operand : operands) {
     require_defined(kOp, "an operand", operand, at);
     require_same_dtype(kOp, operands[0], operand, at);
@@ -167,7 +168,9 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, So
                       operand.dtype() == DType::i64,
                   kOp, operand, "a floating dtype, i32 or i64", at);
     shapes.push_back(operand.shape());
+    inputs.push_back(&operand);
   }
+  common_device(kOp, inputs, at);
   const EinsumEquation read = read_einsum(equation, shapes, at);
   Labelled product = diagonal({operands[0], read.operands[0]});
   for (std::size_t i = 1; i < operands.size(); ++i) {

@@ -23,8 +23,8 @@ Shape padded_shape(const Shape& own, const Extents& before, const Extents& after
   Shape shape = own;
   for (int axis = 0; axis < own.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    require(before[i] >= 0 && after[i] >= 0, at, kOp, "expected counts of 0 or more, got ",
-            before[i], " and ", after[i]);
+    require(before[i] >= 0 && after[i] >= 0, at, kOp, "expected counts of 0 or more around axis ",
+            axis, " of shape ", own, ", got ", before[i], " and ", after[i]);
     std::int64_t extent = 0;
     require(!__builtin_add_overflow(before[i], after[i], &extent) &&
                 !__builtin_add_overflow(extent, own[axis], &extent),

@@ -189,6 +189,8 @@ Tensor argmin(const Tensor& x, int axis, SourceLocation at) {
 
 Tensor sum_to_shape(const Tensor& x, const Shape& shape, SourceLocation at) {
   require_defined("sum_to_shape", "x", x, at);
+  require_dtype(is_floating(x.dtype()) || x.dtype() == DType::i32 || x.dtype() == DType::i64,
+                "sum_to_shape", x, "a floating dtype, i32 or i64 (cast others first)", at);
   const Shape& wide = x.shape();
   if (wide == shape) return x;
   const int added = wide.rank() - shape.rank();

@@ -126,6 +126,20 @@ struct Blocks {
   }
 };
 
+// scatter_add() of what fits.
+Tensor added_rows(const char* op, const Tensor& indices, const Tensor& updates, std::int64_t rows,
+                  int along, SourceLocation at) {
+  const Shape front(updates.shape().dims().first(static_cast<std::size_t>(along)));
+  const Shape shape =
+      joined(op, front.with_axis(along, rows, at, op), updates.shape(), along + indices.rank(), at);
+  Tensor y = scattered(op, Tensor(), indices, updates, along, shape, Negative::refused, at);
+  if (is_floating(updates.dtype()))
+    record(op, {&indices, &updates}, y, [indices, along](const Tensor& dy, GradientSink& sink) {
+      if (sink.wants(1)) sink.put(1, [&] { return gather(dy, indices, along); });
+    });
+  return y;
+}
+
 // Rows of dy by segment; zeros for negative ones.
 Tensor rows_of_segments(const Tensor& dy, const Tensor& segment_ids, const Shape& shape) {
   if (dy.dim(0) == 0) return zeros(shape, dy.dtype());
@@ -148,15 +162,7 @@ Tensor scatter_add(const Tensor& indices, const Tensor& updates, std::int64_t ro
   require(along >= 0 && along < rank && has_at(updates.shape(), along, indices.shape()), at, kOp,
           "expected updates whose shape has that of the indices, ", indices.shape(), ", from axis ",
           axis, " on, got ", updates.shape());
-  const Shape front(updates.shape().dims().first(static_cast<std::size_t>(along)));
-  const Shape shape = joined(kOp, front.with_axis(along, rows, at, kOp), updates.shape(),
-                             along + indices.rank(), at);
-  Tensor y = scattered(kOp, Tensor(), indices, updates, along, shape, Negative::refused, at);
-  if (is_floating(updates.dtype()))
-    record(kOp, {&indices, &updates}, y, [indices, along](const Tensor& dy, GradientSink& sink) {
-      if (sink.wants(1)) sink.put(1, [&] { return gather(dy, indices, along); });
-    });
-  return y;
+  return added_rows(kOp, indices, updates, rows, along, at);
 }
 
 Tensor scatter_nd(const Tensor& indices, const Tensor& updates, const Shape& shape,
@@ -202,7 +208,7 @@ Tensor to_dense(const IndexedSlices& slices, SourceLocation at) {
   const Shape expected = slices.shape.with_dim(0, slices.indices.dim(0));
   require(slices.values.shape() == expected, at, kOp, "expected values of shape ", expected,
           ", got ", slices.values.shape());
-  return scatter_add(slices.indices, slices.values, slices.shape[0], 0, at);
+  return added_rows(kOp, slices.indices, slices.values, slices.shape[0], 0, at);
 }
 
 Tensor unsorted_segment_sum(const Tensor& x, const Tensor& segment_ids, std::int64_t num_segments,

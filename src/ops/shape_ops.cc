@@ -160,7 +160,8 @@ Tensor transpose(const Tensor& x, const std::vector<int>& permutation, SourceLoc
     from[axis] = permutation.empty() ? rank - 1 - axis
                                      : checked_axis("transpose", permutation[i], shape, at);
     int& back = inverse[static_cast<std::size_t>(from[axis])];
-    require(back < 0, at, "transpose", "the permutation names axis ", from[axis], " twice");
+    require(back < 0, at, "transpose", "the permutation names axis ", from[axis], " of shape ",
+            shape, " twice");
     back = axis;
     dims[axis] = shape[from[axis]];
   }

@@ -164,7 +164,8 @@ Tensor reverse(const Tensor& x, const std::vector<int>& axes, SourceLocation at)
   for (const int named : axes) {
     SliceRange& range =
         ranges[static_cast<std::size_t>(checked_axis("reverse", named, x.shape(), at))];
-    require(range.stride == 1, at, "reverse", "axis ", named, " is named twice");
+    require(range.stride == 1, at, "reverse", "axis ", named, " of shape ", x.shape(),
+            " is named twice");
     range.stride = -1;
   }
   return strided_slice(x, ranges, at);

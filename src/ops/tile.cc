@@ -15,7 +15,8 @@ Tensor tile(const Tensor& x, const std::vector<std::int64_t>& multiples, SourceL
   Shape shape = x.shape();
   for (int axis = 0; axis < x.rank(); ++axis) {
     const std::int64_t times = multiples[static_cast<std::size_t>(axis)];
-    require(times >= 0, at, "tile", "expected 0 or more times along axis ", axis, ", got ", times);
+    require(times >= 0, at, "tile", "expected 0 or more times along axis ", axis, " of shape ",
+            x.shape(), ", got ", times);
     std::int64_t extent = 0;
     require(!__builtin_mul_overflow(times, x.dim(axis), &extent), at, "tile", times, " times axis ",
             axis, " of shape ", x.shape(), " is more than any memory holds");

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 
+#include "support/declared_ops.h"
 #include "support/gradient_check.h"
 #include "support/op_cases.h"
 
 namespace lockstep {
 namespace {
 
+using lockstep::testing::DeclaredOp;
 using lockstep::testing::Noise;
 using lockstep::testing::op_cases;
 using lockstep::testing::OpCase;
@@ -231,22 +231,6 @@ TEST(SecondOrder, StopGradientStopsGradientsOfGradientsToo) {
   EXPECT_EQ(gradients[1].item<double>(), 36);
 }
 
-// The functions that the ops' headers declare to give tensors.
-std::set<std::string> declared_ops() {
-  std::set<std::string> names;
-  for (const auto& file :
-       std::filesystem::directory_iterator(LOCKSTEP_TEST_SOURCE_DIR "/include/lockstep/ops")) {
-    std::ifstream stream(file.path());
-    for (std::string line; std::getline(stream, line);)
-      for (const char* type : {"Tensor", "TopK", "BatchNorm", "std::vector<Tensor>"}) {
-        const std::string start = std::string("LOCKSTEP_EXPORT ") + type + " ";
-        if (!line.starts_with(start)) continue;
-        names.insert(line.substr(start.size(), line.find('(') - start.size()));
-      }
-  }
-  return names;
-}
-
 TEST(SecondOrder, IsCheckedOfEveryOp) {
   const std::set<std::string> without_gradient{
       "all",         "any",           "argmax",     "argmin",        "argsort",
@@ -257,12 +241,12 @@ TEST(SecondOrder, IsCheckedOfEveryOp) {
       "permutation", "round",         "sign",       "stop_gradient", "truncated_normal",
       "uniform",     "uniform_int",   "where"};
   const std::vector<OpCase> cases = all_cases();
-  const std::set<std::string> ops = declared_ops();
+  const std::vector<DeclaredOp> ops = testing::declared_ops();
   EXPECT_GT(ops.size(), 100);
-  for (const std::string& op : ops)
-    EXPECT_TRUE(
-        without_gradient.contains(op) ||
-        std::any_of(cases.begin(), cases.end(), [&](const OpCase& one) { return calls(one, op); }))
+  for (const auto& [op, parameters] : ops)
+    EXPECT_TRUE(without_gradient.contains(op) ||
+                std::any_of(cases.begin(), cases.end(),
+                            [&op = op](const OpCase& one) { return calls(one, op); }))
         << "add a case of " << op;
 }
 

@@ -3,9 +3,11 @@
 #include <lockstep/tensor/factory.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "support/declared_ops.h"
 #include "support/elementwise_rows.h"
 #include "support/errors.h"
 
@@ -59,7 +61,9 @@ const Call kCalls[] = {
     {"is_inf", "x", [](T, T u) { is_inf(u); }, __LINE__},
     {"select", "the condition", [](T x, T u) { select(u, x, x); }, __LINE__},
     {"select", "the first operand", [](T x, T u) { select(Tensor(true), u, x); }, __LINE__},
-    {"maximum", "the first operand", [](T, T u) { clamp(u, 0, 1); }, __LINE__},
+    {"clamp", "x", [](T, T u) { clamp(u, 0, 1); }, __LINE__},
+    {"clamp", "the second operand", [](T x, T u) { clamp(x, 0, u); }, __LINE__},
+    {"activate", "x", [](T, T u) { activate(u, Activation::none); }, __LINE__},
     {"sum", "x", [](T, T u) { sum(u); }, __LINE__},
     {"mean", "x", [](T, T u) { mean(u); }, __LINE__},
     {"max", "x", [](T, T u) { max(u); }, __LINE__},
@@ -73,6 +77,12 @@ const Call kCalls[] = {
     {"logsumexp", "x", [](T, T u) { logsumexp(u); }, __LINE__},
     {"cumsum", "x", [](T, T u) { cumsum(u); }, __LINE__},
     {"categorical", "logits", [](T, T u) { categorical(u, 1); }, __LINE__},
+    {"max_pool3d", "x", [](T, T u) { max_pool3d(u); }, __LINE__},
+    {"avg_pool1d", "x", [](T, T u) { avg_pool1d(u); }, __LINE__},
+    {"conv1d_input_gradient", "w", [](T x, T u) { conv1d_input_gradient(x, u, {1, 1, 1}); }, __LINE__},
+    {"conv3d_weight_gradient", "dy", [](T x, T u) { conv3d_weight_gradient(u, x, {1, 1, 1, 1, 1}); }, __LINE__},
+    {"to_dense", "indices", [](T x, T u) { to_dense({x, u, {3, 2}}); }, __LINE__},
+    {"to_dense", "values", [](T, T u) { to_dense({u, indices(), {3, 2}}); }, __LINE__},
     {"shuffle", "x", [](T, T u) { shuffle(u); }, __LINE__},
     {"argmax", "x", [](T, T u) { argmax(u); }, __LINE__},
     {"transpose", "x", [](T, T u) { transpose(u); }, __LINE__},
@@ -196,6 +206,19 @@ TEST(Undefined, NamesTheOpTheArgumentAndTheCallersLine) {
     SCOPED_TRACE(call.op);
     const auto error = caught<InvalidArgument>([&] { call.run(x, Tensor()); });
     expect_error(error, call.op, call.argument, call.line);
+  }
+}
+
+TEST(Undefined, IsARowOfEveryOp) {
+  std::set<std::string> there;
+  for (const auto& row : testing::kUnaryRows) there.insert(row.name);
+  for (const auto& row : testing::kBinaryRows) there.insert(row.name);
+  for (const Call& call : kCalls) there.insert(call.op);
+  for (const testing::DeclaredOp& op : testing::declared_ops()) {
+    const bool of_tensors = op.parameters.find("Tensor") != std::string::npos ||
+                            op.parameters.find("Operand") != std::string::npos ||
+                            op.parameters.find("IndexedSlices") != std::string::npos;
+    EXPECT_TRUE(!of_tensors || there.contains(op.name)) << "add a call of " << op.name;
   }
 }
 

@@ -9,7 +9,7 @@ namespace lockstep {
 // 0 of NaN, as TensorFlow's fused ones do; the others are the ops of that name (elementwise.h).
 enum class Activation { none, relu, tanh, sigmoid, gelu, gelu_tanh, silu, elu, softplus };
 
-// `x` with the activation applied.
+// x, of a floating dtype, with the activation applied. InvalidArgument for other dtypes.
 LOCKSTEP_EXPORT Tensor activate(const Tensor& x, Activation activation,
                                 SourceLocation at = SourceLocation::current());
 

@@ -32,7 +32,7 @@ LOCKSTEP_EXPORT Tensor embedding_lookup(const Tensor& table, const Tensor& ids,
                                         SourceLocation at = SourceLocation::current());
 
 // 1 at [i..., indices[i...]], else 0: shape indices.shape + [depth]. As in TensorFlow an index out
-// of range gives a row of zeros. Of any numeric dtype; no gradient.
+// of range gives a row of zeros. Of every dtype; no gradient.
 LOCKSTEP_EXPORT Tensor one_hot(const Tensor& indices, std::int64_t depth, DType dtype = DType::f32,
                                SourceLocation at = SourceLocation::current());
 
