@@ -73,30 +73,34 @@ void require_bounds(std::int64_t low, std::int64_t high, DType dtype, SourceLoca
 // Where the random numbers of an op on x are drawn: a traced step draws in the trace.
 bool is_traced(const Tensor& x) { return traced::on(current_device()) || traced::on(x.device()); }
 
-// For each row and class, the sum of exp(logits - max) up to it.
-Tensor running_weights(const Tensor& x) {
-  return cumsum(exp(x - max(x, {.axes = {1}, .keep_dims = true})), {.axis = 1});
-}
+// exp(logits - max): for each row and class, how probable it is.
+Tensor class_weights(const Tensor& x) { return exp(x - max(x, {.axes = {1}, .keep_dims = true})); }
 
-// On the host: the first class whose running weight exceeds the draw's part of the whole.
-void pick_classes(const Tensor& weights, const Tensor& draws, Tensor& y) {
-  const std::int64_t classes = weights.dim(1), samples = draws.dim(1);
-  const auto *begin = read<float>(weights), *drawn = read<float>(draws);
+// On the host: the first class whose running weight exceeds the draw's part of the whole. It has a
+// weight, as running weights that follow each other are equal where it has none.
+void pick_classes(const Tensor& running, const Tensor& draws, Tensor& y) {
+  const std::int64_t classes = running.dim(1), samples = draws.dim(1);
+  const auto *begin = read<float>(running), *drawn = read<float>(draws);
   auto* to = write<std::int64_t>(y);
-  for (std::int64_t row = 0; row < weights.dim(0); ++row, begin += classes)
+  for (std::int64_t row = 0; row < running.dim(0); ++row, begin += classes)
     for (std::int64_t i = 0; i < samples; ++i) {
       const float* const end = begin + classes - 1;  // NaNs lead there
       *to++ = std::upper_bound(begin, end, *drawn++ * *end) - begin;
     }
 }
 
-// The same on other devices: how many classes do not exceed it.
+// The same on other devices, where each running weight is rounded in an order of its own. Classes
+// without weight count as passed, and the whole is what the largest of the others has, so that there
+// is always one that exceeds its part.
 Tensor picked_classes(const Tensor& weights, const Tensor& draws) {
   const std::int64_t rows = weights.dim(0), classes = weights.dim(1);
-  const Tensor parts = draws * slice(weights, {0, classes - 1}, {rows, 1});
-  const Tensor passed =
-      less_equal(reshape(weights, {rows, 1, classes}), reshape(parts, {rows, draws.dim(1), 1}));
-  return minimum(sum(cast(passed, DType::i32), {.axes = {2}}), classes - 1);
+  const Tensor sums = cast(cumsum(cast(weights, DType::f64), {.axis = 1}), DType::f32);
+  const Tensor running = select(equal(weights, 0), 0, sums);
+  const Tensor parts = draws * max(running, {.axes = {1}, .keep_dims = true});
+  const Tensor exceeds =
+      greater(reshape(running, {rows, 1, classes}), reshape(parts, {rows, draws.dim(1), 1}));
+  const Tensor last(static_cast<std::int32_t>(classes - 1));  // NaNs lead there
+  return min(select(exceeds, range(0, classes, 1, DType::i32), last), {.axes = {2}});
 }
 
 }  // namespace
@@ -140,10 +144,10 @@ Tensor categorical(const Tensor& logits, std::int64_t samples, DType dtype, Sour
   const DeviceScope here(is_traced(x) ? current_device() : x.device());
   const Shape shape{x.dim(0), samples};
   if (shape.num_elements() == 0) return zeros(shape, dtype);
-  const Tensor weights = running_weights(x), draws = uniform(shape);
+  const Tensor weights = class_weights(x), draws = uniform(shape);
   if (!weights.device().is_host()) return cast(picked_classes(weights, draws), dtype, at);
   Tensor y = make_result(weights.device(), DType::i64, shape);
-  pick_classes(weights, draws, y);
+  pick_classes(cumsum(weights, {.axis = 1}), draws, y);
   return cast(y, dtype, at);
 }
 

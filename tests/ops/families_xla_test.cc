@@ -399,6 +399,31 @@ TEST(RandomXla, DrawsTheIntegersOfCpu) {
                      {.gradients = false});
 }
 
+// Sums of so many classes are rounded in more places than f32 has between them.
+TEST(CategoricalXla, NeverDrawsWhatIsImpossible) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  constexpr std::int64_t kClasses = 1 << 18, kDraws = 2048;
+  Noise noise(11);
+  std::vector<float> logits = noise.tensor<float>({kClasses}).to_vector<float>();
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (i % 3 != 0) logits[i] = -INFINITY;
+  const Tensor x(Shape{1, kClasses}, std::span<const float>(logits));
+  RandomState state{.seed = 3};
+  const RandomScope random(state);
+  const Tensor drawn =
+      run_traced({x}, [](const Tensors& xs) { return Tensors{categorical(xs[0], kDraws)}; })[0];
+  for (const std::int64_t one : drawn.to_vector<std::int64_t>()) EXPECT_EQ(one % 3, 0) << one;
+}
+
+TEST(CategoricalXla, GivesTheLastClassOfRowsThatSayNothing) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x({4, 3}, {0.0f, kNan, 1.0f, kNan, 0.0f, 1.0f, 1.0f, INFINITY, 0.0f, -INFINITY,
+                          -INFINITY, -INFINITY});
+  expect_same_traced({x}, [](const Tensors& xs) { return Tensors{categorical(xs[0], 3)}; },
+                     {.gradients = false});
+}
+
 // The rules as one program, which has the same weights, slots and scalars for all of them.
 void expect_same_updates(const std::vector<UpdateRow>& rows, const Shape& shape, DType dtype,
                          double tolerance) {

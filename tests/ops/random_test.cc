@@ -267,6 +267,13 @@ TEST(Categorical, NeverDrawsWhatIsImpossible) {
   EXPECT_THAT(categorical(zeros({1, 1}), 4), holds<std::int64_t>({0, 0, 0, 0}));
 }
 
+TEST(Categorical, GivesTheLastClassOfRowsThatSayNothing) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x({4, 3}, {0.0f, kNan, 1.0f, kNan, 0.0f, 1.0f, 1.0f, INFINITY, 0.0f, -INFINITY,
+                          -INFINITY, -INFINITY});
+  EXPECT_THAT(categorical(x, 2), holds<std::int64_t>({2, 2, 2, 2, 2, 2, 2, 2}));
+}
+
 TEST(Shuffle, MovesWholeRows) {
   const Tensor x(Shape{3, 2}, {1, 2, 3, 4, 5, 6});
   const auto y = with_state({.seed = 13}, [&] { return shuffle(x); });

@@ -39,7 +39,8 @@ LOCKSTEP_EXPORT Tensor uniform_int(const Shape& shape, std::int64_t low, std::in
 // `samples` independent draws for a row of logits [rows, classes]: classes with the probabilities
 // softmax(logits), [rows, samples] of i32 or i64, on the device of the logits. One word per sample, as
 // uniform() draws: the class is the first at which the running sum of exp(logits - max), in f32,
-// exceeds that part of the whole sum.
+// exceeds that part of the whole sum. A class of probability 0, as with a logit of minus infinity, is
+// never drawn; a row with a NaN or plus infinity gives the last class.
 // InvalidArgument for logits of another rank or without classes.
 LOCKSTEP_EXPORT Tensor categorical(const Tensor& logits, std::int64_t samples,
                                    DType dtype = DType::i64,
