@@ -127,7 +127,10 @@ struct FtrlOf {
     const V sigma = (powered - power(a, exponent)) / rate;
     const V next_z = z + ((g + twice_shrinkage * w) - sigma * w);
     const V clipped = smaller(larger(next_z, V(-l1)), l1);
-    return {{(clipped - next_z) / ((powered + beta) / rate + twice_l2), next_a, next_z}};
+    const V quadratic = (powered + beta) / rate + twice_l2;
+    const V next_w = if_positive(quadratic, V((clipped - next_z) / quadratic), V(clipped - clipped));
+    return {
+        {if_positive(rate, next_w, w), if_positive(rate, next_a, a), if_positive(rate, next_z, z)}};
   }
 };
 using Ftrl = FtrlOf<true>;

@@ -73,6 +73,13 @@ template <class V>
   else
     return Sign::traced(x);
 }
+template <class V>
+[[maybe_unused]] LOCKSTEP_HD inline V if_positive(const V& x, const V& yes, const V& no) {
+  if constexpr (std::is_arithmetic_v<V>)
+    return x > V(0) ? yes : no;
+  else
+    return select(x > 0, yes, no);
+}
 // old + (x - old) rest: the running mean that forgets `rest` of what was.
 template <class V>
 [[maybe_unused]] LOCKSTEP_HD inline V towards(const V& old, const V& x, const V& rest) {

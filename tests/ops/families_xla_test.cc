@@ -463,6 +463,25 @@ TEST(UpdateXla, EqualsCpu) {
   }
 }
 
+TEST(UpdateXla, FtrlStandsStillAtARateOfZero) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const Tensor w({3}, {2.0f, -3.0f, 1.0f}), g({3}, {4.0f, 0.0f, 0.0f});
+  const Tensor a({3}, {0.0f, 0.0f, 0.5f}), z({3}, {0.0f, 0.0f, 0.25f});
+  expect_same_traced({w, g, a, z, Tensor(0.0), Tensor(0.25)},
+                     [](const Tensors& x) {
+                       Tensors results;
+                       for (const Tensor& rate : {x[4], x[5]})
+                         for (const double power : {-0.5, -0.3}) {
+                           Tensors state{x[0], x[2], x[3]};
+                           apply_update(FtrlRule{.learning_rate_power = power}, state, x[1],
+                                        {.learning_rate = rate, .number = Tensor(1.0)});
+                           results.insert(results.end(), state.begin(), state.end());
+                         }
+                       return results;
+                     },
+                     {.gradients = false});
+}
+
 TEST(UpdateXla, NormsEqualCpu) {
   LOCKSTEP_REQUIRE_PLUGIN();
   Noise noise(10);

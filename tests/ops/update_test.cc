@@ -164,6 +164,31 @@ TEST(Update, StepsFromZeroDespiteNorms) {
   EXPECT_THAT(lars[0], holds<float>({-0.5f, 0.75f}));
 }
 
+TEST(Ftrl, StandsStillAtARateOfZero) {
+  for (const double power : {-0.5, -0.3}) {
+    const FtrlRule rule{.learning_rate_power = power, .l2_regularization_strength = 0.5};
+    State state{vec({2, -3}), vec({0.1f, 0}), vec({0.5f, 0})};
+    apply_update(rule, state, vec({4, 0}), update_step(0, 1));
+    EXPECT_THAT(state[0], holds<float>({2, -3}));
+    EXPECT_THAT(state[1], holds<float>({0.1f, 0}));
+    EXPECT_THAT(state[2], holds<float>({0.5f, 0}));
+  }
+}
+
+// As TensorFlow has it, of which an accumulator that starts near 0 is the limit.
+TEST(Ftrl, GivesZeroWhereNoGradientWasSeen) {
+  for (const double power : {-0.5, -0.3}) {
+    const FtrlRule rule{.learning_rate_power = power, .initial_accumulator_value = 0};
+    State state{vec({2, -3}), zeros({2}), zeros({2})};
+    apply_update(rule, state, vec({4, 0}), update_step(0.25, 1));
+    // z = 4 - 16^p / 0.25 * 2, w = -z / (16^p / 0.25)
+    const double slope = std::pow(16, -power) / 0.25;
+    EXPECT_NEAR(state[0].data<float>()[0], 2 - 4 / slope, 1e-6);
+    EXPECT_EQ(state[0].data<float>()[1], 0);
+    EXPECT_THAT(state[1], holds<float>({16, 0}));
+  }
+}
+
 TEST(Update, KeepsTheValueThatSomebodyHolds) {
   Tensor weights = full({3}, 3);
   const Tensor held = weights;

@@ -87,7 +87,8 @@ struct AdadeltaRule {
 // FTRL-Proximal (McMahan et al., Ad click prediction, KDD 2013). Slots: "accumulator" a, which starts
 // at initial_accumulator_value, and "linear" z. With p = -learning_rate_power:
 //   z += g + 2 l2_shrinkage w - ((a + g^2)^p - a^p) / rate w;  a += g^2
-//   w = (clip(z, -l1, l1) - z) / ((a^p + beta) / rate + 2 l2)
+//   w = (clip(z, -l1, l1) - z) / ((a^p + beta) / rate + 2 l2), 0 where that is divided by 0
+// A rate of 0 leaves all as it is.
 struct FtrlRule {
   double learning_rate_power = -0.5;
   double initial_accumulator_value = 0.1;

@@ -6,7 +6,7 @@
 namespace lockstep::optim {
 
 struct FtrlOptions {
-  LearningRate learning_rate = 0.001;  // above 0
+  LearningRate learning_rate = 0.001;  // 0, as when warming up, changes nothing
   double learning_rate_power = -0.5;   // 0 or less
   double initial_accumulator_value = 0.1;
   double l1_regularization_strength = 0;
