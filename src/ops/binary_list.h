@@ -171,9 +171,10 @@ struct Mod : OnNumbers {
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
+  // In f32 at least: rounded to 16 bits a quotient may be the next whole number.
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
-    return -(dy * floor(a / b));
+    return narrowed(-(widened(dy) * floor(widened(a) / widened(b))), dy.dtype());
   }
   template <class E>
   static E traced(const E& a, const E& b) {

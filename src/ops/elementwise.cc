@@ -5,6 +5,7 @@
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
 
+#include "ops/composed.h"
 #include "ops/cuda/kernels.h"
 #include "ops/elementwise_cpu.h"
 #include "ops/launch.h"

@@ -421,6 +421,29 @@ TEST(Elementwise, ModHasTheSignOfTheDivisor) {
   EXPECT_THAT(gradients[1], holds<double>({-2, 3}));  // minus the floored quotient
 }
 
+// Quotients just below a whole number, which 16 bits have not.
+TEST(Elementwise, ModsGradientOfTheDivisorIsTheWholeQuotient) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    std::vector<double> dividends, divisors;
+    for (int n = 2; n < 60; ++n)
+      for (int k = 0; k < 40; ++k) {
+        divisors.push_back(1 + k * (dtype == DType::f16 ? 0x25p-10 : 0x5p-7) / 2);
+        dividends.push_back((k % 2 ? n : -n) * divisors.back() * (1 - 0x1p-10));
+      }
+    const Shape shape{static_cast<std::int64_t>(dividends.size())};
+    const Tensor a = cast(Tensor(shape, std::span<const double>(dividends)), dtype);
+    const Tensor b = cast(Tensor(shape, std::span<const double>(divisors)), dtype);
+    GradientTape tape;
+    tape.watch(b);
+    const Tensor gradient = cast(tape.gradient(mod(a, b), {b})[0], DType::f64);
+    const auto as = cast(a, DType::f64).to_vector<double>();
+    const auto bs = cast(b, DType::f64).to_vector<double>();
+    for (std::size_t i = 0; i < as.size(); ++i)
+      ASSERT_EQ(gradient.data<double>()[i], -std::floor(as[i] / bs[i]))
+          << name_of(dtype) << ": " << as[i] << " and " << bs[i];
+  }
+}
+
 // Quotients of all sizes, whole ones, and some just beside whole ones: fmod in double is exact.
 TEST(Elementwise, ModOfFloatsIsExact) {
   std::vector<float> a, b;
