@@ -16,39 +16,8 @@
 namespace lockstep {
 namespace {
 
-const CastsFrom& casts_from(DType dtype) {
-  const CastKernels& kernels = cast_kernels();
-  switch (dtype) {
-    case DType::f64:
-      return kernels.f64;
-    case DType::i32:
-      return kernels.i32;
-    case DType::i64:
-      return kernels.i64;
-    case DType::u8:
-    case DType::boolean:
-      return kernels.u8;
-    default:
-      return kernels.f32;
-  }
-}
-
-CastKernel cast_kernel(DType from, DType to) {
-  const CastsFrom& kernels = casts_from(from);
-  switch (to) {
-    case DType::f64:
-      return kernels.f64;
-    case DType::i32:
-      return kernels.i32;
-    case DType::i64:
-      return kernels.i64;
-    case DType::u8:
-      return kernels.u8;
-    case DType::boolean:
-      return kernels.boolean;
-    default:
-      return kernels.f32;
-  }
+CastKernel kernel_between(DType from, DType to) {
+  return cast_kernels().from[static_cast<int>(from)].to[static_cast<int>(to)];
 }
 
 // One of them 16 bits wide: in blocks by way of float.
@@ -61,11 +30,11 @@ void cast_half(DType from, DType to, const std::byte* x, std::byte* y, std::int6
     if (is_half(from))
       half_kernels().widen(from, source, wide, count);
     else
-      cast_kernel(from, DType::f32)(source, wide, count);
+      kernel_between(from, DType::f32)(source, wide, count);
     if (is_half(to))
       half_kernels().narrow(to, wide, target, count);
     else
-      cast_kernel(DType::f32, to)(wide, target, count);
+      kernel_between(DType::f32, to)(wide, target, count);
   }
 }
 
@@ -76,7 +45,7 @@ void cast_cpu(DType from, DType to, const void* x, void* y, std::int64_t n) {
     return half_kernels().narrow(to, static_cast<const float*>(x), y, n);
   if (is_half(from) || is_half(to))
     return cast_half(from, to, static_cast<const std::byte*>(x), static_cast<std::byte*>(y), n);
-  cast_kernel(from, to)(x, y, n);
+  kernel_between(from, to)(x, y, n);
 }
 
 }  // namespace

@@ -36,22 +36,22 @@ void cast(const void* x, void* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = converted<To>(from[i]);
 }
 
+// In the order of DType.
 template <class From>
-constexpr CastsFrom casts_from() {
-  return {.f32 = cast<float, From>,
-          .f64 = cast<double, From>,
-          .i32 = cast<std::int32_t, From>,
-          .i64 = cast<std::int64_t, From>,
-          .u8 = cast<std::uint8_t, From>,
-          .boolean = cast<bool, From>};
+constexpr CastKernels::From casts_from() {
+  return {{cast<float, From>, cast<double, From>, nullptr, nullptr, cast<std::int32_t, From>,
+           cast<std::int64_t, From>, cast<std::uint8_t, From>, cast<bool, From>}};
 }
 
 }  // namespace
 
-constinit const CastKernels cast_kernels{.f32 = casts_from<float>(),
-                                         .f64 = casts_from<double>(),
-                                         .i32 = casts_from<std::int32_t>(),
-                                         .i64 = casts_from<std::int64_t>(),
-                                         .u8 = casts_from<std::uint8_t>()};
+constinit const CastKernels cast_kernels{{casts_from<float>(),
+                                          casts_from<double>(),
+                                          {},
+                                          {},
+                                          casts_from<std::int32_t>(),
+                                          casts_from<std::int64_t>(),
+                                          casts_from<std::uint8_t>(),
+                                          casts_from<std::uint8_t>()}};
 
 }  // namespace lockstep::LOCKSTEP_ISA_NAMESPACE

@@ -9,15 +9,15 @@ namespace lockstep {
 
 using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
 
-// From one element type: f16 and bf16 are converted by way of float (half_kernels.h).
-struct CastsFrom {
-  CastKernel f32, f64, i32, i64, u8, boolean;
-};
-
-// Conversions as cast.h has them. Booleans are read as u8, bytes of 0 and 1, which compilers vectorise
-// only as such.
+// Conversions as cast.h has them, by both dtypes' numbers. f16 and bf16 are converted by way of float
+// (half_kernels.h): null. Booleans are read as u8, bytes of 0 and 1, which compilers vectorise only as
+// such.
 struct CastKernels {
-  CastsFrom f32, f64, i32, i64, u8;
+  static constexpr int kDTypes = 8;
+  struct From {
+    CastKernel to[kDTypes];
+  };
+  From from[kDTypes];
 };
 
 LOCKSTEP_ISA_TABLE(CastKernels, cast_kernels);
