@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/base/check.h>
 #include <lockstep/ops/recorder.h>
 
 #include <algorithm>
@@ -11,6 +12,12 @@
 #include "autodiff/tape_recorder.h"
 
 namespace lockstep {
+
+// Throws InvalidArgument for an undefined one among what a user's function returned.
+inline void require_results(const char* op, const std::vector<Tensor>& results, SourceLocation at) {
+  for (std::size_t i = 0; i < results.size(); ++i)
+    require(results[i].defined(), at, op, "expected tensors, got an undefined one as result ", i);
+}
 
 // Keeps the ops that run under it from the recorder around it, and notes which values they use that
 // this one wants: by these the results of the ops depend on what is recorded.

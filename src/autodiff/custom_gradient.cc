@@ -71,17 +71,18 @@ std::vector<Tensor> detail::run_custom_gradient(std::span<const Tensor> argument
                                                 const std::function<CustomResult()>& run,
                                                 SourceLocation at) {
   OpRecorder* const outer = current_recorder();
-  if (!outer) return run().results;
+  if (!outer) {
+    std::vector<Tensor> results = run().results;
+    require_results(kOp, results, at);
+    return results;
+  }
   Capture capture(*outer, further_recorder(*outer));
   CustomResult result = [&] {
     const RecorderScope listening(&capture);
     return run();
   }();
-  for (std::size_t i = 0; i < result.results.size(); ++i) {
-    require(result.results[i].defined(), at, kOp,
-            "expected tensors, got an undefined one as result ", i);
-    capture.use(result.results[i], "return");
-  }
+  require_results(kOp, result.results, at);
+  for (const Tensor& value : result.results) capture.use(value, "return");
   require_declared(capture, arguments, at);
 
   std::vector<const Tensor*> inputs;

@@ -74,11 +74,8 @@ class Call {
     const StateLogScope keeping(&keep);
     const RecorderScope recording(&capture);
     std::vector<Tensor> results = first();
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      require(results[i].defined(), at_, kOp, "expected tensors, got an undefined one as result ",
-              i);
-      capture.use(results[i], "return");
-    }
+    require_results(kOp, results, at_);
+    for (const Tensor& result : results) capture.use(result, "return");
     for (const auto& input : capture.inputs()) inputs_.push_back(input.value);
     return results;
   }
@@ -150,7 +147,11 @@ std::vector<Tensor> detail::run_recompute(const std::function<std::vector<Tensor
                                           std::function<std::vector<Tensor>()> again,
                                           SourceLocation at) {
   OpRecorder* const outer = current_recorder();
-  if (!outer) return first();
+  if (!outer) {
+    std::vector<Tensor> results = first();
+    require_results(kOp, results, at);
+    return results;
+  }
   const auto call = std::make_shared<Call>(std::move(again), at);
   Capture capture(*outer);
   std::vector<Tensor> results = call->run_first(first, capture);
