@@ -43,6 +43,16 @@ TEST_F(XlaDump, WritesEachProgramToAFileOfItsOwn) {
   EXPECT_THAT(texts, ::testing::UnorderedElementsAre("module @first {}\n", "module @second {}\n"));
 }
 
+TEST_F(XlaDump, NamesHostAndProcess) {
+  name(folder_);
+  xla::dump("module {}\n");
+  char host[256] = "";
+  ASSERT_EQ(gethostname(host, sizeof host), 0);
+  const std::string start = "program_" + std::string(host) + '_' + std::to_string(getpid()) + '_';
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_THAT(entry.path().filename().string(), ::testing::StartsWith(start));
+}
+
 TEST_F(XlaDump, WarnsWhereItCannotWrite) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "no directory";

@@ -11,14 +11,23 @@
 #include <fstream>
 
 namespace lockstep::xla {
+namespace {
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) return "unknown";
+  return name;
+}
+
+}  // namespace
 
 void dump(const std::string& text) {
   const char* const directory = std::getenv("LOCKSTEP_XLA_DUMP");
   if (!directory || !*directory) return;
   static std::atomic<int> written{0};
-  const std::filesystem::path path =
-      std::filesystem::path(directory) / ("program_" + std::to_string(getpid()) + '_' +
-                                          std::to_string(written.fetch_add(1)) + ".mlir");
+  const std::filesystem::path path = std::filesystem::path(directory) /
+                                     ("program_" + host_name() + '_' + std::to_string(getpid()) +
+                                      '_' + std::to_string(written.fetch_add(1)) + ".mlir");
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
   std::ofstream file(path);
