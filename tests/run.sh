@@ -74,13 +74,12 @@ tidy() {
     { grep -A3 -E '(warning|error):' build/tidy.log; return 1; }
 }
 
-# The tests of TPUs once more, by the plugin of the newest interface; but for special values of one
-# operand, of which its atan (atan2 of x and 1) makes numbers that have nothing to do with them.
+# The tests of TPUs once more, by the plugin of the newest interface.
 pjrt_second() {
   local plugin
   plugin=$(tests/support/pjrt_plugin.sh second) &&
-    LOCKSTEP_PJRT_CPU_PLUGIN=$plugin GTEST_FILTER=-SpecialXla.ValuesOfOneOperand \
-      ctest --test-dir build --output-on-failure -R '^(device|ops|conformance|distribute)_tests$'
+    LOCKSTEP_PJRT_CPU_PLUGIN=$plugin ctest --test-dir build --output-on-failure \
+      -R '^(device|ops|conformance|distribute)_tests$'
 }
 
 # Programs for TPUs, those of the ops' tests and of training steps, read by a parser of MLIR.

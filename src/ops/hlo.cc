@@ -153,20 +153,22 @@ Expr bitcast(const Expr& x, Element element) {
 
 namespace {
 
+// The highest power of z first.
+Expr polynomial(const Expr& z, std::initializer_list<double> coefficients) {
+  auto next = coefficients.begin();
+  Expr p = constant(*next++, z.type());
+  while (next != coefficients.end()) p = p * z + *next++;
+  return p;
+}
+
 // 1 - erfc(|x|), erfc by minus its logarithm: |x| times a polynomial, as in math.h.
 Expr erf_f32(const Expr& x) {
   const Expr size = minimum(abs(x), 4);
   const Expr z = size * size;
-  const auto polynomial = [&](std::initializer_list<double> coefficients) {
-    auto next = coefficients.begin();
-    Expr p = constant(*next++, x.type());
-    while (next != coefficients.end()) p = p * z + *next++;
-    return p;
-  };
-  const Expr even = polynomial({-9.785463546e-8, -2.87413043e-5, -0.0007779040677, -0.0002753758412,
-                                0.1027701382, 1.128379166});
-  const Expr odd =
-      polynomial({2.524807275e-6, 0.0001892559426, 0.001837099309, -0.01911045128, 0.6366199006});
+  const Expr even = polynomial(z, {-9.785463546e-8, -2.87413043e-5, -0.0007779040677,
+                                   -0.0002753758412, 0.1027701382, 1.128379166});
+  const Expr odd = polynomial(
+      z, {2.524807275e-6, 0.0001892559426, 0.001837099309, -0.01911045128, 0.6366199006});
   return sign(x) * -expm1(-(size * (even + size * odd)));
 }
 
@@ -182,7 +184,37 @@ Expr erf_f64(const Expr& x) {
   return sign(x) * minimum(value, 1);
 }
 
+// For 0 <= r <= 1: as math.h has it.
+Expr atan_f32(const Expr& r) {
+  const Expr z = r * r, u = z * z;
+  const Expr even = polynomial(
+      u, {-0.001793559366, -0.03117723826, -0.08403406974, -0.1426423797, -0.3333329907});
+  const Expr odd = polynomial(u, {0.01091430532, 0.05795692504, 0.1095216902, 0.1999854786});
+  return r + r * z * (even + z * odd);
+}
+
+// For 0 <= r <= 1: the angle is halved three times, to less than a tenth, for which the terms of
+// r - r^3 / 3 + r^5 / 5 - ... after the eighth are below rounding.
+Expr atan_f64(Expr r) {
+  for (int i = 0; i < 3; ++i) r = r / (1 + sqrt(1 + r * r));
+  constexpr int kTerms = 8;
+  const Expr z = r * r;
+  Expr sum = constant(1.0 / (2 * kTerms + 1), r.type());
+  for (int n = kTerms - 1; n >= 0; --n) sum = 1.0 / (2 * n + 1) - z * sum;
+  return 8 * (r * sum);
+}
+
 }  // namespace
+
+Expr atan(const Expr& x) {
+  const Expr size = abs(x), steep = size > 1;
+  const Expr r = select(steep, 1 / size, size);
+  const Expr angle = x.element() == Element::f64 ? atan_f64(r) : atan_f32(r);
+  const double half_pi = std::numbers::pi / 2, in_f32 = 1.57079637f;
+  const Expr rest =
+      x.element() == Element::f64 ? half_pi - angle : (in_f32 - angle) + (half_pi - in_f32);
+  return sign(x) * select(steep, rest, angle);
+}
 
 Expr erf(const Expr& x) { return x.element() == Element::f64 ? erf_f64(x) : erf_f32(x); }
 

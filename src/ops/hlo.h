@@ -84,7 +84,9 @@ LOCKSTEP_HLO_UNARY(sqrt, sqrt)
 LOCKSTEP_HLO_UNARY(tanh, tanh)
 LOCKSTEP_HLO_UNARY(operator-, negate)
 #undef LOCKSTEP_HLO_UNARY
+// By polynomials of the library's own.
 Expr erf(const Expr& x);
+Expr atan(const Expr& x);
 
 #define LOCKSTEP_HLO_BINARY(name, instruction)                                               \
   inline Expr name(const Expr& a, const Expr& b) { return apply(#instruction, a, b); }       \
