@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/cuda/kernels.h"
 #include "ops/indices.h"
 #include "ops/launch.h"
 #include "ops/sort_cpu.h"
@@ -37,10 +38,19 @@ TopK sorted_rows(const char* op, const Tensor& x, const Sorting& how, SourceLoca
   TopK y;
   if (how.values) y.values = make_result(device, x.dtype(), shape);
   if (how.indices) y.indices = make_result(device, DType::i32, shape);
-  launch(op, device, writes(y.values, y.indices), reads(x),
-         [n = x.dim(-1), how](Tensor& values, Tensor& indices, const Tensor& from) {
-           cpu::sort_rows(from, n, how.k, how.descending, values, indices);
-         });
+  const std::int64_t n = x.dim(-1);
+  launch(
+      op, device, writes(y.values, y.indices), reads(x),
+      [n, how](Tensor& values, Tensor& indices, const Tensor& from) {
+        cpu::sort_rows(from, n, how.k, how.descending, values, indices);
+      },
+      [n, how](Tensor& values, Tensor& indices, const Tensor& from) {
+        if (n == 0) return;
+        cuda::sort_rows(from.dtype(), from.raw_data(),
+                        values.defined() ? write<void>(values) : nullptr,
+                        indices.defined() ? write<void>(indices) : nullptr, from.num_elements() / n,
+                        n, how.k, how.descending, from.device());
+      });
   return y;
 }
 

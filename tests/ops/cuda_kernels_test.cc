@@ -2,6 +2,9 @@
 // The bodies of CUDA's kernels, run on the CPU by an emulator, against formulas in double.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "support/sanitizers.h"
 
 #if !defined(__SANITIZE_THREAD__)  // which does not know fibers
@@ -12,6 +15,7 @@
 #include "ops/cuda/reduce.cuh"
 #include "ops/cuda/shape.cuh"
 #include "ops/cuda/softmax.cuh"
+#include "ops/cuda/sort.cuh"
 #include "ops/cuda/update.cuh"
 #include "ops/cuda/window.cuh"
 #include "support/update_rows.h"
@@ -354,6 +358,46 @@ TEST(CudaKernels, CrossEntropiesAndTheirGradients) {
       EXPECT_NEAR(dense_dx[r * n + i], d[r] * (p * total - weights[r * n + i]), 1e-5);
     }
   }
+}
+
+// Rows of few different values and NaNs, so that order among equals shows.
+TEST(CudaKernels, MergePassesSort) {
+  using Places = std::vector<int>;
+  constexpr std::size_t rows = 3;
+  for (const std::size_t n : {1, 2, 3, 31, 64, 200})
+    for (const std::size_t k : {std::size_t{1}, (n + 1) / 2, n})
+      for (const bool descending : {false, true}) {
+        auto x = floats(rows * n, 4);
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = i % 7 == 3 ? NAN : i % 5 == 1 ? -0.0f : std::round(x[i]);
+        std::vector<float> from = x, moved(rows * n), values(rows * k);
+        Places places(rows * n), moved_places(rows * n), indices(rows * k);
+        std::size_t length = 1;
+        for (; 2 * length < n; length *= 2) {
+          run(merge_kernel<float>, 2, from.data(), length == 1 ? nullptr : places.data(),
+              moved.data(), moved_places.data(), n, length, n, descending, rows * n);
+          std::swap(from, moved);
+          std::swap(places, moved_places);
+        }
+        run(merge_kernel<float>, 2, from.data(), length == 1 ? nullptr : places.data(),
+            values.data(), indices.data(), n, length, k, descending, rows * n);
+        for (std::size_t r = 0; r < rows; ++r) {
+          Places expected(n);
+          std::iota(expected.begin(), expected.end(), 0);
+          std::stable_sort(expected.begin(), expected.end(), [&](int a, int b) {
+            const auto rank = [&](int i) {
+              const float value = x[r * n + static_cast<std::size_t>(i)];
+              return std::isnan(value) ? 1e9 : double{value};
+            };
+            return descending ? rank(a) > rank(b) : rank(a) < rank(b);
+          });
+          for (std::size_t j = 0; j < k; ++j) {
+            ASSERT_EQ(indices[r * k + j], expected[j]) << n << ", " << k << ": " << j;
+            const float value = x[r * n + static_cast<std::size_t>(expected[j])];
+            EXPECT_THAT(values[r * k + j], ::testing::NanSensitiveFloatEq(value));
+          }
+        }
+      }
 }
 
 TEST(CudaKernels, Updates) {

@@ -58,6 +58,10 @@ void reduce(cpu::Reduction op, DType dtype, const void* x, void* y, const Shape&
             const bool (&reduced)[Shape::kMaxRank], std::int64_t divisor, Device device);
 void arg_extreme(bool largest, DType dtype, const void* x, std::int64_t* y, std::int64_t outer,
                  std::int64_t n, std::int64_t inner, Device device);
+// The first k of each sorted row of x [rows, n], and the places (i32) that they come from: [rows, k].
+// Either may be null.
+void sort_rows(DType dtype, const void* x, void* values, void* places, std::int64_t rows,
+               std::int64_t n, std::int64_t k, bool descending, Device device);
 // f32, f64, i32 or i64.
 void cumsum(DType dtype, const void* x, void* y, std::int64_t outer, std::int64_t n,
             std::int64_t inner, bool exclusive, bool reverse, Device device);
