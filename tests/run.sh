@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/run.sh          the check for every change: installs what is missing, builds Release into
 #                       build/, runs every test, then comm, distribute and acceptance under TSan
-# tests/run.sh --full   adds ASan + UBSan, TSan of everything, clang, a build without oneDNN, a
-#                       shared library, all install variants, a bare Debian, clang-tidy, ops
+# tests/run.sh --full   adds ASan + UBSan, TSan of everything, clang, a build without oneDNN and
+#                       gRPC, a shared library, all install variants, a bare Debian, clang-tidy, ops
 #                       against PyTorch's, and an MLIR parser's view of programs for TPUs
 # Exit code 0 only if all passed and nothing skipped but what tests/expected_skips.txt lists.
 set -uo pipefail
@@ -115,7 +115,7 @@ if ((full)); then
   LOCKSTEP_PJRT_CPU_PLUGIN='' suite asan build/asan "${lean[@]}" -DLOCKSTEP_SANITIZE=address,undefined
   suite clang build/clang -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_CUDA_ARCHITECTURES=90
-  suite no-onednn build/no-onednn "${lean[@]}" -DLOCKSTEP_WITH_ONEDNN=OFF
+  suite minimal build/minimal "${lean[@]}" -DLOCKSTEP_WITH_ONEDNN=OFF -DLOCKSTEP_WITH_GRPC=OFF
   suite shared build/shared -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON \
     -DCMAKE_CUDA_ARCHITECTURES=90
   check install tests/install/install.sh --all
