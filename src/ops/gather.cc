@@ -137,13 +137,38 @@ bool take_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int
   return true;
 }
 
-Tensor taken_on_host(const char* op, const Tensor& x, const Tensor& indices, int axis,
-                     SourceLocation at) {
+template <class T>
+void add_to(T& sum, const T& x) {
+  if constexpr (std::is_floating_point_v<T>)
+    sum += x;
+  else
+    sum = T(static_cast<float>(sum) + static_cast<float>(x));
+}
+
+// The reverse: to[o, indices[o, j, k], k] += from[o, j, k], where indices are inside.
+template <class T, class I>
+void put_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int64_t size, T* to) {
+  for (std::int64_t o = 0; o < taken.outer; ++o, to += size * taken.inner) {
+    if (taken.inner == 1)
+      for (std::int64_t j = 0; j < taken.along; ++j) add_to(to[indices[j]], from[j]);
+    else
+      for (std::int64_t j = 0, at = 0; j < taken.along; ++j)
+        for (std::int64_t k = 0; k < taken.inner; ++k, ++at)
+          add_to(to[indices[at] * taken.inner + k], from[at]);
+    indices += taken.along * taken.inner;
+    from += taken.along * taken.inner;
+  }
+}
+
+Tensor put_on_host(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis);
+
+// On the host.
+Tensor taken(const char* op, const Tensor& x, const Tensor& indices, int axis, SourceLocation at) {
   Tensor y = make_result(common_device(op, {&x, &indices}, at), x.dtype(), indices.shape());
-  const AroundAxis taken(indices.shape(), axis);
+  const AroundAxis around(indices.shape(), axis);
   visit_indices(indices, [&](const auto* first, std::int64_t count) {
     visit_dtype(x.dtype(), [&]<class T>(T) {
-      if (!take_cpu(read<T>(x), first, taken, x.dim(axis), write<T>(y)))
+      if (!take_cpu(read<T>(x), first, around, x.dim(axis), write<T>(y)))
         require_inside(op, first, count, x.dim(axis), at);
     });
   });
@@ -151,15 +176,33 @@ Tensor taken_on_host(const char* op, const Tensor& x, const Tensor& indices, int
     record(op, {&x, &indices}, y,
            [indices, own = x.shape(), axis](const Tensor& dy, GradientSink& sink) {
              if (!sink.wants(0)) return;
+             if (dy.device().is_host())
+               return sink.put(0, [&] { return put_on_host(dy, indices, own, axis); });
              const Shape flat{dy.num_elements()};
-             const Tensor numbers =
-                 reshape(numbers_along("take_along_axis", indices, own, axis, {}), flat);
-             const Tensor updates = reshape(dy, flat);
+             const Tensor numbers = numbers_along("take_along_axis", indices, own, axis, {});
              sink.put(0, [&] {
-               return reshape(scatter_add(numbers, updates, own.num_elements()), own);
+               return reshape(
+                   scatter_add(reshape(numbers, flat), reshape(dy, flat), own.num_elements()), own);
              });
            });
   return y;
+}
+
+Tensor put_on_host(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis) {
+  constexpr const char* kOp = "take_along_axis_gradient";
+  Tensor dx = make_result(common_device(kOp, {&dy, &indices}, {}), dy.dtype(), shape);
+  if (dx.bytes()) std::memset(write<void>(dx), 0, dx.bytes());
+  const AroundAxis around(indices.shape(), axis);
+  visit_indices(indices, [&](const auto* first, std::int64_t) {
+    visit_dtype(dy.dtype(), [&]<class T>(T) {
+      if constexpr (!std::is_integral_v<T>)
+        put_cpu(read<T>(dy), first, around, shape[axis], write<T>(dx));
+    });
+  });
+  record(kOp, {&dy, &indices}, dx, [indices, axis](const Tensor& d, GradientSink& sink) {
+    if (sink.wants(0)) sink.put(0, [&] { return take_along_axis(d, indices, axis); });
+  });
+  return dx;
 }
 
 }  // namespace
@@ -196,8 +239,7 @@ Tensor take_along_axis(const Tensor& x, const Tensor& indices, int axis, SourceL
               indices.shape() == x.shape().with_dim(along, indices.dim(along)),
           at, kOp, "expected indices of the shape of x but along axis ", axis, ", got ",
           indices.shape(), " for x of shape ", x.shape());
-  if (x.device().is_host() && indices.device().is_host())
-    return taken_on_host(kOp, x, indices, along, at);
+  if (x.device().is_host() && indices.device().is_host()) return taken(kOp, x, indices, along, at);
   const Tensor numbers = numbers_along(kOp, indices, x.shape(), along, at);
   return gathered(kOp, reshape(x, Shape{x.num_elements()}, at), numbers, 0, at);
 }

@@ -28,22 +28,36 @@ void visit_indices(const Tensor& indices, F&& f) {
     f(read<std::int64_t>(indices), indices.num_elements());
 }
 
-// Whether all are in [least, bound).
+enum class Negative { refused, passed_over };
+
+// Whether all are below `bound`, and unless passed over not negative. By sign bits, which any vector
+// instructions can gather.
 template <class I>
-bool all_inside(const I* indices, std::int64_t count, std::int64_t bound, std::int64_t least = 0) {
-  bool inside = true;
-  for (std::int64_t place = 0; place < count; ++place)
-    inside &= (indices[place] >= least) & (indices[place] < bound);
-  return inside;
+bool all_inside(const I* indices, std::int64_t count, std::int64_t bound,
+                Negative negative = Negative::refused) {
+  const auto last = static_cast<std::uint64_t>(bound - 1);
+  std::uint64_t outside = 0;
+  if (negative == Negative::refused) {
+    for (std::int64_t place = 0; place < count; ++place) {
+      const auto index = static_cast<std::uint64_t>(std::int64_t{indices[place]});
+      outside |= index | (last - index);
+    }
+  } else {
+    for (std::int64_t place = 0; place < count; ++place) {
+      const auto index = static_cast<std::uint64_t>(std::int64_t{indices[place]});
+      outside |= ~index & (last - index);
+    }
+  }
+  return outside >> 63 == 0;
 }
 
-// Throws InvalidArgument that names the first index outside [least, bound) and its place.
+// Throws InvalidArgument that names the first index outside and its place.
 template <class I>
 void require_inside(const char* op, const I* indices, std::int64_t count, std::int64_t bound,
-                    SourceLocation at, std::int64_t least = 0) {
-  if (all_inside(indices, count, bound, least)) return;
+                    SourceLocation at, Negative negative = Negative::refused) {
+  if (all_inside(indices, count, bound, negative)) return;
   for (std::int64_t place = 0; place < count; ++place)
-    require(indices[place] >= least && indices[place] < bound, at, op, "index ", indices[place],
+    require(all_inside(indices + place, 1, bound, negative), at, op, "index ", indices[place],
             " at place ", place, " is outside the ", bound, " rows");
 }
 

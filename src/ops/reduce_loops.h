@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "ops/reduce_kernels.h"
 
@@ -23,9 +25,10 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 constexpr int kLanes = 64;
-constexpr std::int64_t kRunBlock = 4096;  // elements of a run between additions in Wide
-constexpr std::int64_t kRowBlock = 64;    // rows between additions in Wide
-constexpr std::int64_t kTile = 512;       // columns at a time, whose sums stay in the first cache
+constexpr std::int64_t kRunBlock = 4096;   // elements of a run between additions in Wide
+constexpr std::int64_t kRowBlock = 64;     // rows between additions in Wide
+constexpr std::int64_t kTile = 512;        // columns at a time, whose sums stay in the first cache
+constexpr std::int64_t kFewColumns = 256;  // up to these, kLanes at a time: in registers
 
 // What block sums are added in.
 template <class T>
@@ -46,13 +49,25 @@ struct Times {
     a = a * b;
   }
 };
-// NaN, once in, stays. In two steps, which compilers vectorise.
+// Where b is NaN, a becomes NaN.
+template <class V>
+[[gnu::always_inline]] inline void take_nan(V& a, const V& b) {
+  if constexpr (std::is_arithmetic_v<V>) {
+    a = b != b ? b : a;
+  } else {
+    using T = std::remove_cvref_t<decltype(a[0])>;
+    // Not b, or compilers make one condition of this and the comparison before, which takes longer.
+    if constexpr (std::is_floating_point_v<T>)
+      a = b != b ? V{} + static_cast<T>(__builtin_nanf("")) : a;
+  }
+}
+// NaN, once in, stays.
 struct Larger {
   static constexpr int kOfNothing = 0;
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
     a = b > a ? b : a;
-    a = b != b ? b : a;
+    take_nan(a, b);
   }
 };
 struct Smaller {
@@ -60,7 +75,7 @@ struct Smaller {
   template <class V>
   [[gnu::always_inline]] static void into(V& a, const V& b) {
     a = b < a ? b : a;
-    a = b != b ? b : a;
+    take_nan(a, b);
   }
 };
 
@@ -84,6 +99,33 @@ struct Lanes {
   }
 };
 
+// v with its elements moved by `by` places, round.
+template <int by, class V, std::size_t... i>
+[[gnu::always_inline]] inline void rotate(V& v, std::index_sequence<i...>) {
+  v = __builtin_shufflevector(v, v, ((i + by) % sizeof...(i))...);
+}
+
+// F over all elements of a vector: halves meet.
+template <class F, class T, int half = Lanes<T>::kWidth / 2>
+[[gnu::always_inline]] inline T across(typename Lanes<T>::Vector v) {
+  if constexpr (half == 0) {
+    return v[0];
+  } else {
+    auto other = v;
+    rotate<half>(other, std::make_index_sequence<Lanes<T>::kWidth>());
+    F::into(v, other);
+    return across<F, T, half / 2>(v);
+  }
+}
+
+// F over all lanes: halves meet.
+template <class F, class T>
+[[gnu::always_inline]] inline T across(Lanes<T>& lanes) {
+  for (int half = Lanes<T>::kVectors / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) F::into(lanes.vectors[k], lanes.vectors[k + half]);
+  return across<F, T>(lanes.vectors[0]);
+}
+
 // One block of a run, n >= kLanes: lane i takes the elements i mod kLanes, then halves meet.
 template <class F, class T>
 T reduce_lanes(const T* x, std::int64_t n) {
@@ -91,12 +133,13 @@ T reduce_lanes(const T* x, std::int64_t n) {
   lanes.load(x);
   std::int64_t i = kLanes;
   for (; i + kLanes <= n; i += kLanes) lanes.template combine<F>(x + i);
-  T lane[kLanes];
-  __builtin_memcpy(lane, lanes.vectors, sizeof lane);
-  for (int k = 0; i < n; ++i, ++k) F::into(lane[k], x[i]);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) F::into(lane[k], lane[k + half]);
-  return lane[0];
+  if (i < n) {
+    T lane[kLanes];
+    __builtin_memcpy(lane, lanes.vectors, sizeof lane);
+    for (int k = 0; i < n; ++i, ++k) F::into(lane[k], x[i]);
+    lanes.load(lane);
+  }
+  return across<F>(lanes);
 }
 
 template <class F, class T>
@@ -122,10 +165,32 @@ void reduce_runs(const void* x, void* y, std::int64_t outer, std::int64_t n) {
   }
 }
 
-// Columns [0, width) of up to kRowBlock rows: four rows at a time as pairs, the rest singly.
+// kLanes columns of up to kRowBlock rows: four rows at a time as pairs, the rest singly.
+template <class F, class T>
+void reduce_row_lanes(const T* x, std::int64_t stride, std::int64_t rows, T* y) {
+  using Vector = typename Lanes<T>::Vector;
+  Lanes<T> sum;
+  sum.load(x);
+  std::int64_t row = 1;
+  for (; row + 4 <= rows; row += 4)
+    for (int k = 0; k < Lanes<T>::kVectors; ++k) {
+      Vector r[4];
+      for (int i = 0; i < 4; ++i)
+        __builtin_memcpy(&r[i], x + (row + i) * stride + k * Lanes<T>::kWidth, sizeof r[i]);
+      F::into(r[0], r[1]);
+      F::into(r[2], r[3]);
+      F::into(r[0], r[2]);
+      F::into(sum.vectors[k], r[0]);
+    }
+  for (; row < rows; ++row) sum.template combine<F>(x + row * stride);
+  __builtin_memcpy(y, sum.vectors, sizeof sum.vectors);
+}
+
+// The same for columns [0, width).
 template <class F, class T>
 void reduce_row_block(const T* __restrict x, std::int64_t stride, std::int64_t rows,
                       std::int64_t width, T* __restrict y) {
+  if (width == kLanes) return reduce_row_lanes<F>(x, stride, rows, y);
   for (std::int64_t j = 0; j < width; ++j) y[j] = x[j];
   std::int64_t row = 1;
   for (; row + 4 <= rows; row += 4) {
@@ -167,8 +232,9 @@ template <class F, class T>
 void reduce_rows(const void* x, void* y, std::int64_t rows, std::int64_t cols) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
-  for (std::int64_t j = 0; j < cols; j += kTile) {
-    const std::int64_t width = cols - j < kTile ? cols - j : kTile;
+  const std::int64_t tile = cols <= kFewColumns ? kLanes : kTile;
+  for (std::int64_t j = 0; j < cols; j += tile) {
+    const std::int64_t width = cols - j < tile ? cols - j : tile;
     reduce_tile<F>(from + j, rows, cols, width, to + j);
   }
 }

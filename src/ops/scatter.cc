@@ -9,7 +9,6 @@
 #include <lockstep/tensor/factory.h>
 
 #include <cstring>
-#include <limits>
 
 #include "ops/around_axis.h"
 #include "ops/cuda/kernels.h"
@@ -54,8 +53,6 @@ void add_rows(const I* indices, std::int64_t count, const T* updates, const Arou
   }
 }
 
-enum class Negative { refused, passed_over };
-
 // `base`, or zeros where it is undefined, with the updates added along an axis. Not recorded.
 Tensor scattered(const char* op, const Tensor& base, const Tensor& indices, const Tensor& updates,
                  int axis, const Shape& shape, Negative negative, SourceLocation at) {
@@ -63,13 +60,11 @@ Tensor scattered(const char* op, const Tensor& base, const Tensor& indices, cons
   if (traced::on(device)) return traced::scatter_add(base, indices, updates, axis, shape);
   Tensor y = make_result(device, updates.dtype(), shape);
   const AroundAxis target(shape, axis);
-  const std::int64_t least =
-      negative == Negative::refused ? 0 : std::numeric_limits<std::int64_t>::min();
   launch(
       op, device, writes(y), reads(base, indices, updates),
       [=](Tensor& to, const Tensor& start, const Tensor& chosen, const Tensor& added) {
         visit_indices(chosen, [&](const auto* first, std::int64_t count) {
-          require_inside(op, first, count, target.along, at, least);
+          require_inside(op, first, count, target.along, at, negative);
           if (start.defined() && to.bytes())
             std::memcpy(write<void>(to), start.raw_data(), to.bytes());
           else if (to.bytes())

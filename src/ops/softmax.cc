@@ -14,6 +14,7 @@
 
 #include "ops/cuda/kernels.h"
 #include "ops/half_kernels.h"
+#include "ops/indices.h"
 #include "ops/launch.h"
 #include "ops/operands.h"
 #include "ops/softmax_kernels.h"
@@ -149,7 +150,11 @@ std::int64_t label_at(const Tensor& labels, std::int64_t row) {
 void check_label_values(const char* op, const Tensor& labels, const Tensor& logits,
                         SourceLocation at) {
   const Rows size = rows_of(logits);
-  for (std::int64_t row = 0; row < size.rows; ++row) {
+  bool inside = true;
+  visit_indices(labels, [&](const auto* first, std::int64_t count) {
+    inside = all_inside(first, count, size.classes);
+  });
+  for (std::int64_t row = 0; !inside && row < size.rows; ++row) {
     const std::int64_t label = label_at(labels, row);
     require(label >= 0 && label < size.classes, at, op, "label ", label, " of row ", row,
             " is outside 0 <= label < ", size.classes, ", the class count of logits ",

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/softmax_kernels.h"
 
-#include <cstddef>
-#include <utility>
-
 #include "ops/math.h"
 #include "ops/reduce_loops.h"
 
@@ -11,6 +8,14 @@ namespace lockstep::LOCKSTEP_ISA_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kPiece = 512;  // elements whose terms are held on the stack
+
+// The larger one, but for NaN, which may be passed over: whose row has NaN for its sum anyway.
+struct LargerNumber {
+  template <class V>
+  [[gnu::always_inline]] static void into(V& a, const V& b) {
+    a = b > a ? b : a;
+  }
+};
 
 // a * b + c, rounded once where the CPU can.
 [[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
@@ -40,25 +45,6 @@ constexpr std::int64_t kPiece = 512;  // elements whose terms are held on the st
   return x < -87.0f ? 0.0f : scaled;
 }
 [[gnu::always_inline]] inline double exp_below(double x) { return math::exp(x); }
-
-// v with its elements moved by `by` places, round.
-template <int by, class V, std::size_t... i>
-[[gnu::always_inline]] inline void rotate(V& v, std::index_sequence<i...>) {
-  v = __builtin_shufflevector(v, v, ((i + by) % sizeof...(i))...);
-}
-
-// F over all elements of a vector of kWidth, as a tree in registers.
-template <class F, class T, int half = Lanes<T>::kWidth / 2>
-[[gnu::always_inline]] inline T across(typename Lanes<T>::Vector v) {
-  if constexpr (half == 0) {
-    return v[0];
-  } else {
-    auto other = v;
-    rotate<half>(other, std::make_index_sequence<Lanes<T>::kWidth>());
-    F::into(v, other);
-    return across<F, T, half / 2>(v);
-  }
-}
 
 // F over n >= 1 elements in a row. Rows of some ten elements are as common as rows of thousands.
 template <class F, class T>
@@ -119,13 +105,13 @@ T exp_row(const T* x, std::int64_t n, T max, T* __restrict y) {
 
 template <class T>
 void softmax_row(const T* x, std::int64_t n, T* __restrict y) {
-  const T scale = T(1) / exp_row(x, n, reduce_row<Larger>(x, n), y);
+  const T scale = T(1) / exp_row(x, n, reduce_row<LargerNumber>(x, n), y);
   for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
 template <class T>
 void log_softmax_row(const T* x, std::int64_t n, T* __restrict y) {
-  const T max = reduce_row<Larger>(x, n);
+  const T max = reduce_row<LargerNumber>(x, n);
   const T log_sum = math::log(sum_of_exp(x, n, max));
   for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - max) - log_sum;
 }
@@ -151,7 +137,7 @@ void max_of_columns(const T* x, std::int64_t n, std::int64_t inner, std::int64_t
   for (std::int64_t i = 1; i < n; ++i)
     for (std::int64_t j = 0; j < width; ++j) {
       const T next = x[i * inner + j];
-      Larger::into(max[j], next);
+      LargerNumber::into(max[j], next);
     }
 }
 
@@ -264,7 +250,7 @@ void log_softmax_gradient(const SoftmaxExtents& e, const T* dy, const T* y, T* d
 template <class T>
 void log_sums(const T* x, std::int64_t rows, std::int64_t n, T* max, T* log_sum, T* y, T* scale) {
   for (std::int64_t r = 0; r < rows; ++r, x += n) {
-    max[r] = reduce_row<Larger>(x, n);
+    max[r] = reduce_row<LargerNumber>(x, n);
     const T sum = y ? exp_row(x, n, max[r], y + r * n) : sum_of_exp(x, n, max[r]);
     if (y) scale[r] = T(1) / sum;
     log_sum[r] = math::log(sum);

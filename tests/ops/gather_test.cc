@@ -142,6 +142,8 @@ TEST(TakeAlongAxis, ReadsWithinRows) {
                   return element_at(x, place);
                 })));
     expect_gradients([&](const auto& xs) { return take_along_axis(xs[0], indices, axis); }, {x});
+    expect_second_gradients(
+        [&](const auto& xs) { return square(take_along_axis(xs[0], indices, axis)); }, {x});
   }
   const Tensor indices = zeros({2, 3, 1}, DType::i64);
   EXPECT_THAT([&] { take_along_axis(x, indices, 1); },
