@@ -135,41 +135,61 @@ void sums(const T* dy, const T* x, std::int64_t rows, std::int64_t cols, const T
   });
 }
 
-// write(offset, j) for all elements.
-template <class Write>
-[[gnu::always_inline]] inline void for_each_element(const Tile& tile, const Write& write) {
-  for (std::int64_t chunk = 0; chunk < tile.chunks; ++chunk) {
-    const std::int64_t at = tile.first + chunk * tile.stride, width = tile.width_of(chunk);
-    for (std::int64_t j = 0; j < width; ++j) write(at + j, j);
+// Values by column, side by side for all rows of a chunk.
+template <class T>
+class Spread {
+ public:
+  Spread(const T* by_column, std::int64_t cols) : values_(by_column) {
+    if (cols >= kTile) return;
+    for (std::int64_t f = 0; f + cols <= kTile; f += cols)
+      for (std::int64_t c = 0; c < cols; ++c) spread_[f + c] = by_column[c];
+    values_ = spread_;
   }
+  const T* values() const { return values_; }
+
+ private:
+  const T* values_;
+  alignas(64) T spread_[kTile];
+};
+
+// Calls chunk(offset, elements) for all rows, one at a time or several that are short.
+template <class Chunk>
+[[gnu::always_inline]] inline void for_each_chunk(std::int64_t rows, std::int64_t cols,
+                                                  const Chunk& chunk) {
+  const std::int64_t step = cols < kTile ? kTile / cols : 1;
+  for (std::int64_t row = 0; row < rows; row += step)
+    chunk(row * cols, (rows - row < step ? rows - row : step) * cols);
 }
 
 template <class T>
-void affine(const T* __restrict x, std::int64_t rows, std::int64_t cols, const T* shift, const T* a,
-            const T* b, T* __restrict y) {
-  for_each_tile(rows, cols, [=](const Tile& tile) {
-    T centre[kTile], factor[kTile], added[kTile];
-    spread(tile, shift + tile.first, centre);
-    spread(tile, a + tile.first, factor);
-    spread(tile, b + tile.first, added);
-    for_each_element(tile, [&](std::int64_t i, std::int64_t j) {
-      y[i] = (x[i] - centre[j]) * factor[j] + added[j];
-    });
+void affine_chunk(const T* __restrict x, std::int64_t n, const T* __restrict shift,
+                  const T* __restrict a, const T* __restrict b, T* __restrict y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift[i]) * a[i] + b[i];
+}
+
+template <class T>
+void affine(const T* x, std::int64_t rows, std::int64_t cols, const T* shift, const T* a,
+            const T* b, T* y) {
+  const Spread<T> centre(shift, cols), factor(a, cols), added(b, cols);
+  for_each_chunk(rows, cols, [&](std::int64_t at, std::int64_t n) {
+    affine_chunk(x + at, n, centre.values(), factor.values(), added.values(), y + at);
   });
 }
 
 template <class T>
-void gradient(const T* __restrict dy, const T* __restrict x, std::int64_t rows, std::int64_t cols,
-              const T* shift, const T* a, const T* b, const T* c, T* __restrict dx) {
-  for_each_tile(rows, cols, [=](const Tile& tile) {
-    T centre[kTile], of_dy[kTile], of_x[kTile], added[kTile];
-    spread(tile, shift + tile.first, centre);
-    spread(tile, a + tile.first, of_dy);
-    spread(tile, b + tile.first, of_x);
-    spread(tile, c + tile.first, added);
-    for_each_element(tile, [&](std::int64_t i, std::int64_t j) {
-      dx[i] = (dy[i] * of_dy[j] + (x[i] - centre[j]) * of_x[j]) + added[j];
-    });
+void gradient_chunk(const T* __restrict dy, const T* __restrict x, std::int64_t n,
+                    const T* __restrict shift, const T* __restrict a, const T* __restrict b,
+                    const T* __restrict c, T* __restrict dx) {
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = (dy[i] * a[i] + (x[i] - shift[i]) * b[i]) + c[i];
+}
+
+template <class T>
+void gradient(const T* dy, const T* x, std::int64_t rows, std::int64_t cols, const T* shift,
+              const T* a, const T* b, const T* c, T* dx) {
+  const Spread<T> centre(shift, cols), of_dy(a, cols), of_x(b, cols), added(c, cols);
+  for_each_chunk(rows, cols, [&](std::int64_t at, std::int64_t n) {
+    gradient_chunk(dy + at, x + at, n, centre.values(), of_dy.values(), of_x.values(),
+                   added.values(), dx + at);
   });
 }
 

@@ -93,7 +93,8 @@ void normalize_columns(const Norm& n, const T* x, const T* scale, const T* offse
   }
 }
 
-// The gradient of x is dy a + (x - mean) b + c, by channel.
+// The gradient of x is dy a + (x - mean) b + c, by channel; where the statistics are given b and c are
+// 0.
 template <class T>
 struct Coefficients {
   T *a, *b, *c;
@@ -165,9 +166,14 @@ void columns_gradient(const Norm& n, const NormGradients& d, const T* x, const T
                          dvariance ? static_cast<double>(dvariance[i]) : 0,
                          {coefficients.a + first, coefficients.b + first, coefficients.c + first});
     }
-    if (to.x.defined())
+    if (!to.x.defined()) continue;
+    T* const dx = write<T>(to.x) + s * sample;
+    if (n.given)
+      columns_of(T{}).affine(dy, n.rows, channels, coefficients.b, coefficients.a, coefficients.c,
+                             dx);
+    else
       columns_of(T{}).gradient(dy, own, n.rows, channels, shift, coefficients.a, coefficients.b,
-                               coefficients.c, write<T>(to.x) + s * sample);
+                               coefficients.c, dx);
   }
   put_parameters(n, scale, variance, dscale, doffset, to);
 }

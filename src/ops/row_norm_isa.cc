@@ -13,32 +13,41 @@ template <class T, class V>
 [[gnu::always_inline]] inline void load(const T* x, V& v) {
   __builtin_memcpy(&v, x, sizeof v);
 }
+template <class V, class T>
+[[gnu::always_inline]] inline void store(const V& v, T* y) {
+  __builtin_memcpy(y, &v, sizeof v);
+}
 
 // kCount sums over i < n <= kRunBlock: add(i, sums) adds the terms of element i to sums[kCount], or
 // where these are registers those of as many elements from i on. In one order for all registers.
 template <int kCount, class T, class Add>
 [[gnu::always_inline]] inline void sum_block(std::int64_t n, const Add& add, double* totals) {
   using L = Lanes<T>;
-  T lanes[kCount][kLanes] = {};
+  typename L::Vector sums[L::kVectors][kCount];
+  for (auto& vector : sums)
+    for (auto& sum : vector) sum = typename L::Vector{};
   std::int64_t i = 0;
-  if (n >= kLanes) {
-    typename L::Vector sums[L::kVectors][kCount] = {};
-    for (; i + kLanes <= n; i += kLanes)
-      for (int v = 0; v < L::kVectors; ++v) add(i + v * L::kWidth, sums[v]);
+  for (; i + kLanes <= n; i += kLanes)
+    for (int v = 0; v < L::kVectors; ++v) add(i + v * L::kWidth, sums[v]);
+  if (i < n) {
+    T lanes[kCount][kLanes];
     for (int v = 0; v < L::kVectors; ++v)
       for (int c = 0; c < kCount; ++c)
         __builtin_memcpy(lanes[c] + v * L::kWidth, &sums[v][c], sizeof sums[v][c]);
-  }
-  for (int k = 0; i < n; ++i, ++k) {
-    T sums[kCount];
-    for (int c = 0; c < kCount; ++c) sums[c] = lanes[c][k];
-    add(i, sums);
-    for (int c = 0; c < kCount; ++c) lanes[c][k] = sums[c];
+    for (int k = 0; i < n; ++i, ++k) {
+      T single[kCount];
+      for (int c = 0; c < kCount; ++c) single[c] = lanes[c][k];
+      add(i, single);
+      for (int c = 0; c < kCount; ++c) lanes[c][k] = single[c];
+    }
+    for (int v = 0; v < L::kVectors; ++v)
+      for (int c = 0; c < kCount; ++c)
+        __builtin_memcpy(&sums[v][c], lanes[c] + v * L::kWidth, sizeof sums[v][c]);
   }
   for (int c = 0; c < kCount; ++c) {
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) lanes[c][k] += lanes[c][k + half];
-    totals[c] += static_cast<double>(lanes[c][0]);
+    L lanes;
+    for (int v = 0; v < L::kVectors; ++v) lanes.vectors[v] = sums[v][c];
+    totals[c] += static_cast<double>(across<Plus>(lanes));
   }
 }
 
@@ -55,7 +64,8 @@ template <int kCount, class T, class Add>
             __attribute__((always_inline)) { add(first + i, sums); },
         means);
   }
-  for (double& mean : means) mean /= static_cast<double>(n);
+  const double part = 1 / static_cast<double>(n);
+  for (double& mean : means) mean *= part;
 }
 
 template <class T>
@@ -103,34 +113,6 @@ void normalize(const RowNorm& p, const T* x, const T* scale, const T* offset, T*
   }
 }
 
-// dx = factor (g - mean(g) - xhat mean(g xhat)), where g = dy scale and xhat = (x - mean) factor.
-template <class T, bool scaled>
-void row_gradient(const RowNorm& p, const T* dy, const T* x, const T* scale, T mean, T factor,
-                  T* __restrict dx) {
-  double means[2];
-  means_of<2, T>(
-      p.n,
-      [=]<class V>(std::int64_t i, V(&sums)[2]) __attribute__((always_inline)) {
-        V g, value;
-        load(dy + i, g);
-        load(x + i, value);
-        if constexpr (scaled) {
-          V s;
-          load(scale + i, s);
-          g = g * s;
-        }
-        sums[0] = sums[0] + g;
-        sums[1] = sums[1] + g * ((value - mean) * factor);
-      },
-      means);
-  const T a = p.centred ? static_cast<T>(means[0]) : T(0);
-  const T b = static_cast<T>(means[1]);
-  for (std::int64_t i = 0; i < p.n; ++i) {
-    const T g = scaled ? dy[i] * scale[i] : dy[i];
-    dx[i] = factor * ((g - a) - (x[i] - mean) * factor * b);
-  }
-}
-
 constexpr std::int64_t kRowsInT = 64;  // rows whose gradients of the scale are added as T
 
 // Sums over rows of what scale and offset get; in T for some rows, then in double.
@@ -154,12 +136,6 @@ struct ParameterSums {
   void clear() {
     for (std::int64_t i = 0; i < n; ++i) scale[i] = offset[i] = T(0);
   }
-  void add_row(const T* dy, const T* x, T mean, T factor) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      scale[i] += dy[i] * ((x[i] - mean) * factor);
-      offset[i] += dy[i];
-    }
-  }
   void fold() {
     for (std::int64_t i = 0; i < n; ++i) {
       wide_scale[i] += static_cast<double>(scale[i]);
@@ -172,22 +148,58 @@ struct ParameterSums {
   }
 };
 
+// What one row adds to `parameters`, if asked for, and its dx, if not null:
+// dx = factor (g - mean(g) - xhat mean(g xhat)), where g = dy scale and xhat = (x - mean) factor.
+template <class T, bool scaled, bool with_parameters>
+void row_gradient(const RowNorm& p, const T* dy, const T* x, const T* scale, T mean, T factor,
+                  ParameterSums<T>& parameters, T* __restrict dx) {
+  T *of_scale = parameters.scale, *of_offset = parameters.offset;
+  double means[2];
+  means_of<2, T>(
+      p.n,
+      [=]<class V>(std::int64_t i, V(&sums)[2]) __attribute__((always_inline)) {
+        V own, value;
+        load(dy + i, own);
+        load(x + i, value);
+        value = (value - mean) * factor;
+        V g = own;
+        if constexpr (scaled) {
+          V s;
+          load(scale + i, s);
+          g = own * s;
+        }
+        sums[0] = sums[0] + g;
+        sums[1] = sums[1] + g * value;
+        if constexpr (with_parameters) {
+          V sum;
+          load(of_scale + i, sum);
+          store(sum + own * value, of_scale + i);
+          load(of_offset + i, sum);
+          store(sum + own, of_offset + i);
+        }
+      },
+      means);
+  if (!dx) return;
+  const T a = p.centred ? static_cast<T>(means[0]) : T(0);
+  const T b = static_cast<T>(means[1]);
+  for (std::int64_t i = 0; i < p.n; ++i) {
+    const T g = scaled ? dy[i] * scale[i] : dy[i];
+    dx[i] = factor * ((g - a) - (x[i] - mean) * factor * b);
+  }
+}
+
 template <class T>
 void row_gradients(const RowNorm& p, const T* dy, const T* x, const T* scale, const T* mean,
                    const T* variance, T* dx, T* dscale, T* doffset, void* scratch) {
   ParameterSums<T> sums(p.n, scratch);
+  const bool parameters = dscale || doffset;
+  const auto row = scale ? parameters ? row_gradient<T, true, true> : row_gradient<T, true, false>
+                   : parameters ? row_gradient<T, false, true>
+                                : row_gradient<T, false, false>;
   for (std::int64_t r = 0; r < p.rows; ++r, dy += p.n, x += p.n) {
-    const T factor = factor_of(variance[r], p.epsilon);
-    const T centre = p.centred ? mean[r] : T(0);
-    if (dscale || doffset) {
-      sums.add_row(dy, x, centre, factor);
-      if ((r + 1) % kRowsInT == 0) sums.fold();
-    }
-    if (!dx) continue;
-    if (scale)
-      row_gradient<T, true>(p, dy, x, scale, centre, factor, dx + r * p.n);
-    else
-      row_gradient<T, false>(p, dy, x, scale, centre, factor, dx + r * p.n);
+    row(p, dy, x, scale, p.centred ? mean[r] : T(0), factor_of(variance[r], p.epsilon), sums,
+        dx ? dx + r * p.n : nullptr);
+    if ((r + 1) % kRowsInT == 0) sums.fold();
   }
   sums.fold();
   ParameterSums<T>::write(sums.wide_scale, p.n, dscale);
