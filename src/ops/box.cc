@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/box.h"
 
+#include <algorithm>
+
+#include "ops/around_axis.h"
 #include "ops/launch.h"
 #include "ops/strided_copy.h"
 #include "ops/traced.h"
@@ -16,7 +19,7 @@ struct Walk {
   Walk(const Shape& whole, const Extents& begin, const Extents& steps) : strides(whole) {
     for (int axis = 0; axis < whole.rank(); ++axis) {
       const auto i = static_cast<std::size_t>(axis);
-      offset += begin[i] * strides[axis];
+      if (!begin.empty()) offset += begin[i] * strides[axis];
       if (!steps.empty()) strides.values[axis] *= steps[i];
     }
   }
@@ -25,6 +28,35 @@ struct Walk {
 template <class Byte>
 Byte* moved(Byte* first, std::int64_t elements, DType dtype) {
   return first + elements * static_cast<std::int64_t>(size_of(dtype));
+}
+
+void copy_walks(const Tensor& from, const Walk& source, Tensor& to, const Walk& target,
+                const Shape& box) {
+  if (box.num_elements() == 0) return;
+  StridedCopy copy;
+  for (int axis = 0; axis < box.rank(); ++axis)
+    copy.add_axis(box[axis], source.strides[axis], target.strides[axis]);
+  run_strided(copy, size_of(from.dtype()),
+              moved(static_cast<const std::byte*>(from.raw_data()), source.offset, from.dtype()),
+              moved(write<std::byte>(to), target.offset, from.dtype()), to.device());
+}
+
+// Calls copy(part, its rows from `row` on, offset of these in the whole in elements, their strides)
+// for all parts of some rows of the whole, then of the next, so that the whole is walked but once.
+template <class Copy>
+void for_each_strip(const Shape& whole, const Extents& extents, int axis, std::size_t element_size,
+                    Copy&& copy) {
+  constexpr std::int64_t kStrip = 4096;  // bytes: a page, which is then read as prefetchers expect
+  const AroundAxis around(whole, axis);
+  const std::int64_t row = around.along * around.inner;
+  if (row == 0) return;
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, kStrip / (row * static_cast<std::int64_t>(element_size)));
+  for (std::int64_t first = 0; first < around.outer; first += rows) {
+    std::int64_t begin = first * row;
+    for (std::size_t i = 0; i < extents.size(); begin += extents[i++] * around.inner)
+      copy(i, first, std::min(rows, around.outer - first), begin, extents[i] * around.inner, row);
+  }
 }
 
 }  // namespace
@@ -36,26 +68,47 @@ Extents box_begin(const Shape& shape, int axis, std::int64_t begin) {
 }
 
 void copy_to_box(const Tensor& from, Tensor& to, const Extents& begin, const Extents& strides) {
-  if (from.num_elements() == 0) return;
-  const Strides own(from.shape());
-  const Walk box(to.shape(), begin, strides);
-  StridedCopy copy;
-  for (int axis = 0; axis < from.rank(); ++axis)
-    copy.add_axis(from.dim(axis), own[axis], box.strides[axis]);
-  run_strided(copy, size_of(from.dtype()), from.raw_data(),
-              moved(write<std::byte>(to), box.offset, from.dtype()), to.device());
+  copy_walks(from, Walk(from.shape(), {}, {}), to, Walk(to.shape(), begin, strides), from.shape());
 }
 
 void copy_from_box(const Tensor& from, Tensor& to, const Extents& begin, const Extents& strides) {
-  if (to.num_elements() == 0) return;
-  const Strides own(to.shape());
-  const Walk box(from.shape(), begin, strides);
-  StridedCopy copy;
-  for (int axis = 0; axis < to.rank(); ++axis)
-    copy.add_axis(to.dim(axis), box.strides[axis], own[axis]);
-  run_strided(copy, size_of(from.dtype()),
-              moved(static_cast<const std::byte*>(from.raw_data()), box.offset, from.dtype()),
-              write<void>(to), to.device());
+  copy_walks(from, Walk(from.shape(), begin, strides), to, Walk(to.shape(), {}, {}), to.shape());
+}
+
+void copy_box(const Tensor& from, const Extents& from_begin, Tensor& to, const Extents& to_begin,
+              const Extents& extents) {
+  copy_walks(from, Walk(from.shape(), from_begin, {}), to, Walk(to.shape(), to_begin, {}),
+             Shape(extents));
+}
+
+void join_parts(std::span<const Tensor> parts, const Extents& extents, int axis, Tensor& whole) {
+  const DType dtype = whole.dtype();
+  for_each_strip(
+      whole.shape(), extents, axis, size_of(dtype),
+      [&](std::size_t i, std::int64_t first, std::int64_t rows, std::int64_t at, std::int64_t own,
+          std::int64_t row) {
+        if (!parts[i].defined()) return;
+        StridedCopy copy;
+        copy.add_axis(rows, own, row);
+        copy.add_axis(own, 1, 1);
+        copy.run(size_of(dtype),
+                 moved(static_cast<const std::byte*>(parts[i].raw_data()), first * own, dtype),
+                 moved(write<std::byte>(whole), at, dtype));
+      });
+}
+
+void part_whole(const Tensor& whole, const Extents& extents, int axis, std::span<Tensor> parts) {
+  const DType dtype = whole.dtype();
+  for_each_strip(whole.shape(), extents, axis, size_of(dtype),
+                 [&](std::size_t i, std::int64_t first, std::int64_t rows, std::int64_t at,
+                     std::int64_t own, std::int64_t row) {
+                   StridedCopy copy;
+                   copy.add_axis(rows, row, own);
+                   copy.add_axis(own, 1, 1);
+                   copy.run(size_of(dtype),
+                            moved(static_cast<const std::byte*>(whole.raw_data()), at, dtype),
+                            moved(write<std::byte>(parts[i]), first * own, dtype));
+                 });
 }
 
 Tensor part_of(const char* op, const Tensor& x, int axis, std::int64_t begin, std::int64_t extent,

@@ -3,6 +3,9 @@
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 
+#include <algorithm>
+
+#include "device/accelerator.h"
 #include "ops/box.h"
 #include "ops/launch.h"
 #include "ops/traced.h"
@@ -10,26 +13,78 @@
 namespace lockstep {
 namespace {
 
-Tensor joined(const std::vector<Tensor>& parts, int axis, Device device, const Shape& shape) {
-  Tensor y = make_result(device, parts[0].dtype(), shape);
+// On one device, where undefined parts stand for zeros.
+Tensor joined(const std::vector<Tensor>& parts, const Extents& extents, int axis, Device device,
+              DType dtype, const Shape& shape) {
+  Tensor y = make_result(device, dtype, shape);
+  if (y.bytes() > 0 && !std::ranges::all_of(parts, &Tensor::defined))
+    zero_bytes(device, write<void>(y), y.bytes());
+  if (device.is_host()) {
+    join_parts(parts, extents, axis, y);
+    return y;
+  }
   std::int64_t begin = 0;
-  for (const Tensor& part : parts) {
+  for (std::size_t i = 0; i < parts.size(); begin += extents[i++]) {
+    if (!parts[i].defined()) continue;
     const auto placed = [first = box_begin(shape, axis, begin)](Tensor& to, const Tensor& from) {
       copy_to_box(from, to, first);
     };
-    launch("concat", device, writes(y), reads(part), placed, placed);
-    begin += part.dim(axis);
+    launch("concat", device, writes(y), reads(parts[i]), placed, placed);
   }
   return y;
 }
 
-// A gradient per part; zeros where none flows.
-Tensor concat_gradients(std::span<const Tensor> dy, const Shape& whole, const Extents& extents,
-                        DType dtype, int axis) {
-  std::vector<Tensor> parts(dy.begin(), dy.end());
+Tensor traced_concat(std::vector<Tensor> parts, const Extents& extents, int axis, DType dtype,
+                     const Shape& shape) {
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (!parts[i].defined()) parts[i] = zeros(whole.with_dim(axis, extents[i]), dtype);
-  return concat(parts, axis);
+    if (!parts[i].defined()) parts[i] = zeros(shape.with_dim(axis, extents[i]), dtype);
+  return traced::concat(parts, axis);
+}
+
+// All parts side by side, of which undefined ones stand for zeros; recorded.
+Tensor concat_checked(const std::vector<Tensor>& parts, const Extents& extents, int axis,
+                      DType dtype, const Shape& shape, SourceLocation at) {
+  std::vector<const Tensor*> inputs;
+  bool recorded = false;
+  for (const Tensor& part : parts) {
+    inputs.push_back(&part);
+    recorded = recorded || recording({&part});
+  }
+  const Device device = common_device("concat", inputs, at);
+  Tensor y = traced::on(device) ? traced_concat(parts, extents, axis, dtype, shape)
+                                : joined(parts, extents, axis, device, dtype, shape);
+  if (recorded && is_floating(dtype))
+    current_recorder()->record(
+        "concat", inputs, {&y, 1}, [extents, axis](std::span<const Tensor> dy, GradientSink& sink) {
+          std::int64_t from = 0;
+          for (std::size_t i = 0; i < extents.size(); from += extents[i++]) {
+            const int input = static_cast<int>(i);
+            if (!sink.wants(input)) continue;
+            std::vector<std::int64_t> box(dy[0].shape().dims().begin(), dy[0].shape().dims().end());
+            box[static_cast<std::size_t>(axis)] = extents[i];
+            sink.put(input,
+                     [&] { return slice(dy[0], box_begin(dy[0].shape(), axis, from), box); });
+          }
+        });
+  return y;
+}
+
+// The parts of x along an axis, not recorded; whole rows without a copy.
+std::vector<Tensor> parted(const Tensor& x, const Extents& extents, int axis, SourceLocation at) {
+  std::vector<Tensor> parts;
+  if (axis == 0 || !x.device().is_host()) {
+    std::int64_t begin = 0;
+    for (const std::int64_t extent : extents) {
+      parts.push_back(part_of("split", x, axis, begin, extent, at));
+      begin += extent;
+    }
+    return parts;
+  }
+  const Device device = common_device("split", {&x}, at);
+  for (const std::int64_t extent : extents)
+    parts.push_back(make_result(device, x.dtype(), x.shape().with_dim(axis, extent)));
+  part_whole(x, extents, axis, parts);
+  return parts;
 }
 
 void require_concat(const std::vector<Tensor>& parts, int axis, const char* op, SourceLocation at) {
@@ -47,41 +102,18 @@ void require_concat(const std::vector<Tensor>& parts, int axis, const char* op, 
 
 Tensor concat(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
   require(!parts.empty(), at, "concat", "expected at least one tensor, got none");
-  std::vector<const Tensor*> inputs;
-  for (const Tensor& part : parts) {
-    require_defined("concat", "a part", part, at);
-    inputs.push_back(&part);
-  }
-  const Device device = common_device("concat", inputs, at);
+  for (const Tensor& part : parts) require_defined("concat", "a part", part, at);
   const int along = checked_axis("concat", axis, parts[0].shape(), at);
   require_concat(parts, along, "concat", at);
   Extents extents;
   std::int64_t total = 0;
-  bool recorded = false;
   for (const Tensor& part : parts) {
     extents.push_back(part.dim(along));
     require(!__builtin_add_overflow(total, part.dim(along), &total), at, "concat", "axis ", along,
             " of the result is longer than any memory holds");
-    recorded = recorded || recording({&part});
   }
   const Shape whole = parts[0].shape().with_dim(along, total, at, "concat");
-  Tensor y =
-      traced::on(device) ? traced::concat(parts, along) : joined(parts, along, device, whole);
-  if (recorded && is_floating(y.dtype()))
-    current_recorder()->record(
-        "concat", inputs, {&y, 1},
-        [extents, along](std::span<const Tensor> dy, GradientSink& sink) {
-          std::int64_t from = 0;
-          for (std::size_t i = 0; i < extents.size(); from += extents[i++]) {
-            const int input = static_cast<int>(i);
-            if (!sink.wants(input)) continue;
-            std::vector<std::int64_t> box(dy[0].shape().dims().begin(), dy[0].shape().dims().end());
-            box[static_cast<std::size_t>(along)] = extents[i];
-            sink.put(input,
-                     [&] { return slice(dy[0], box_begin(dy[0].shape(), along, from), box); });
-          }
-        });
-  return y;
+  return concat_checked(parts, extents, along, parts[0].dtype(), whole, at);
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int axis, SourceLocation at) {
@@ -127,12 +159,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
   require(total == x.dim(along), at, "split", "the parts' extents add up to ", total,
           total > x.dim(along) ? " or more" : "", ", but axis ", axis, " of shape ", x.shape(),
           " has ", x.dim(along));
-  std::vector<Tensor> parts;
-  std::int64_t begin = 0;
-  for (const std::int64_t extent : extents) {
-    parts.push_back(part_of("split", x, along, begin, extent, at));
-    begin += extent;
-  }
+  std::vector<Tensor> parts = parted(x, extents, along, at);
   if (is_floating(x.dtype()) && recording({&x})) {
     const Tensor* const input = &x;
     current_recorder()->record(
@@ -140,7 +167,9 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& exte
         [shape = x.shape(), extents, dtype = x.dtype(), along](std::span<const Tensor> dy,
                                                                GradientSink& sink) {
           if (sink.wants(0))
-            sink.put(0, [&] { return concat_gradients(dy, shape, extents, dtype, along); });
+            sink.put(0, [&] {
+              return concat_checked({dy.begin(), dy.end()}, extents, along, dtype, shape, {});
+            });
         });
   }
   return parts;

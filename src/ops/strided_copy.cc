@@ -13,13 +13,28 @@ namespace {
 // rows are a power of two apart.
 constexpr std::int64_t kSquare = 16;
 
+// Forwards. glibc copies backwards where the ends of both sides are as far from their pages, as rows of
+// tensors are: prefetchers do not follow, and it takes up to three times as long.
+void copy_forwards(const void* from, void* to, std::size_t bytes) {
+  constexpr std::size_t kBlock = 64, kLong = 8192;  // long ones are copied otherwise
+  if (bytes < kBlock || bytes > kLong) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  std::size_t i = 0;
+  for (; i + kBlock <= bytes; i += kBlock) std::memcpy(target + i, source + i, kBlock);
+  std::memcpy(target + bytes - kBlock, source + bytes - kBlock, kBlock);
+}
+
 template <class T>
 void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
               std::int64_t n) {
   if (to_stride != 1) {
     for (std::int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
   } else if (from_stride == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    copy_forwards(from, to, static_cast<std::size_t>(n) * sizeof(T));
   } else if (from_stride == 0) {
     std::fill_n(to, n, *from);
   } else if (from_stride == -1) {  // known to the compiler, which then moves vectors

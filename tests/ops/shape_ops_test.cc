@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/by_index.h"
 #include "support/errors.h"
 #include "support/gradient_check.h"
 #include "support/values.h"
@@ -180,6 +181,34 @@ TEST(Split, UndoesConcat) {
   EXPECT_THAT(rows[1], holds<double>({4, 5, 6, 7}));
   EXPECT_THAT([&] { split(x, {2, 2}, 1); }, throws<InvalidArgument>("add up to 4", "[2, 5]"));
   EXPECT_THAT([&] { split(x, 2, 1); }, throws<InvalidArgument>("2 equal parts", "[2, 5]"));
+}
+
+TEST(Split, TakesPartsOfManyRows) {
+  const Tensor x = counted({3, 400, 7});
+  for (const DType dtype : {DType::f64, DType::f16, DType::u8}) {
+    const Tensor given = cast(x - 128 * floor(x / 128), dtype);
+    const std::vector<Tensor> parts = split(given, {150, 0, 250}, 1);
+    for (const auto& [part, begin] : {std::pair{0u, 0}, std::pair{2u, 150}})
+      EXPECT_THAT(cast(parts[part], DType::f64),
+                  holds<double>(by_index(parts[part].shape(), [&](const Place& p) {
+                    return double((p[0] * 2800 + (p[1] + begin) * 7 + p[2]) % 128);
+                  })));
+    const std::vector<Tensor> columns = split(given, {1, 4, 2}, 2);
+    EXPECT_THAT(cast(concat(columns, 2), DType::f64),
+                holds<double>(cast(given, DType::f64).to_vector<double>()));
+    EXPECT_THAT(cast(concat(parts, 1), DType::f64),
+                holds<double>(cast(given, DType::f64).to_vector<double>()));
+  }
+}
+
+TEST(Split, PartsThatAreNotUsedHaveNoGradient) {
+  const Tensor x = counted({2, 5});
+  expect_second_gradients(
+      [](const auto& xs) {
+        return square(split(xs[0], {1, 3, 1}, 1)[1]);
+      },
+      {x});
+  expect_second_gradients([](const auto& xs) { return square(unstack(xs[0])[1]); }, {x});
 }
 
 TEST(Slice, CutsABox) {
