@@ -11,10 +11,10 @@
 #include <lockstep/ops/shape_ops.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "ops/random_draw.h"
 #include "ops/result.h"
@@ -24,32 +24,37 @@
 namespace lockstep {
 namespace {
 
-constexpr int kDigit = 11;  // bits
+constexpr int kLongestDigit = 12;  // bits
 
-// Moves keys in the order of one of their digits.
-void sort_by_digit(const std::uint64_t* keys, std::uint64_t* moved, std::int64_t n, int shift) {
-  const auto digit = [shift](std::uint64_t key) { return key >> shift & ((1u << kDigit) - 1); };
-  std::array<std::int64_t, 1u << kDigit> begin{};
-  for (std::int64_t i = 0; i < n; ++i) ++begin[digit(keys[i])];
-  std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::int64_t{0});
-  for (std::int64_t i = 0; i < n; ++i) moved[begin[digit(keys[i])]++] = keys[i];
+// Moves keys in the order of a digit, and back in that of the one above it. `shift`: of the lower one.
+void sort_by_digits(std::uint64_t* keys, std::uint64_t* moved, std::int64_t n, int shift,
+                    int digit) {
+  const std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
+  const auto lower = [=](std::uint64_t key) { return key >> shift & mask; };
+  const auto upper = [=](std::uint64_t key) { return key >> (shift + digit) & mask; };
+  std::vector<std::int64_t> begin_lower(mask + 1), begin_upper(mask + 1);
+  for (std::int64_t i = 0; i < n; ++i) ++begin_lower[lower(keys[i])], ++begin_upper[upper(keys[i])];
+  for (auto* begin : {&begin_lower, &begin_upper})
+    std::exclusive_scan(begin->begin(), begin->end(), begin->begin(), std::int64_t{0});
+  for (std::int64_t i = 0; i < n; ++i) moved[begin_lower[lower(keys[i])]++] = keys[i];
+  for (std::int64_t i = 0; i < n; ++i) keys[begin_upper[upper(moved[i])]++] = moved[i];
 }
 
-// Sorts random keys: from the lower digit on by as many of their upper bits as make most of them
-// distinct, an even number of digits, then by insertion.
+// Sorts random keys: by as many of their upper bits as make most of them distinct, in an even number
+// of digits from the lowest on, then by insertion.
 void sort_random(std::uint64_t* keys, std::int64_t n) {
-  const int bits = std::bit_width(static_cast<std::uint64_t>(n));
+  const int bits = std::bit_width(static_cast<std::uint64_t>(n)) + 2;
   const Buffer memory = Buffer::allocate(Device{}, static_cast<std::size_t>(n) * sizeof(*keys));
   auto* const moved = static_cast<std::uint64_t*>(memory.data());
-  for (int pairs = bits < 8 ? 0 : 1 + bits / (2 * kDigit + 1); pairs > 0; --pairs) {
-    sort_by_digit(keys, moved, n, 64 - 2 * pairs * kDigit);
-    sort_by_digit(moved, keys, n, 64 - (2 * pairs - 1) * kDigit);
-  }
+  const int pairs = bits < 10 ? 0 : (bits - 1) / (2 * kLongestDigit) + 1;
+  const int digit = pairs > 0 ? (bits - 1) / (2 * pairs) + 1 : 0;
+  for (int pair = pairs; pair > 0; --pair)
+    sort_by_digits(keys, moved, n, 64 - 2 * pair * digit, digit);
   for (std::int64_t i = 1; i < n; ++i) {
     const std::uint64_t key = keys[i];
     std::int64_t place = i;
     for (; place > 0 && keys[place - 1] > key; --place) keys[place] = keys[place - 1];
-    keys[place] = key;
+    if (place < i) keys[place] = key;
   }
 }
 
@@ -77,16 +82,24 @@ bool is_traced(const Tensor& x) { return traced::on(current_device()) || traced:
 Tensor class_weights(const Tensor& x) { return exp(x - max(x, {.axes = {1}, .keep_dims = true})); }
 
 // On the host: the first class whose running weight exceeds the draw's part of the whole. It has a
-// weight, as running weights that follow each other are equal where it has none.
-void pick_classes(const Tensor& running, const Tensor& draws, Tensor& y) {
-  const std::int64_t classes = running.dim(1), samples = draws.dim(1);
-  const auto *begin = read<float>(running), *drawn = read<float>(draws);
+// weight, as running weights that follow each other are equal where it has none. A few rows at a
+// time, whose weights stay in the caches.
+void pick_classes(const Tensor& x, const Tensor& draws, Tensor& y) {
+  const std::int64_t classes = x.dim(1), samples = draws.dim(1);
+  const std::int64_t block = std::max<std::int64_t>(1, 65536 / classes);
+  const auto* drawn = read<float>(draws);
   auto* to = write<std::int64_t>(y);
-  for (std::int64_t row = 0; row < running.dim(0); ++row, begin += classes)
-    for (std::int64_t i = 0; i < samples; ++i) {
-      const float* const end = begin + classes - 1;  // NaNs lead there
-      *to++ = std::upper_bound(begin, end, *drawn++ * *end) - begin;
-    }
+  for (std::int64_t first = 0; first < x.dim(0); first += block) {
+    const std::int64_t rows = std::min(block, x.dim(0) - first);
+    const Tensor weights = class_weights(slice(x, {first, 0}, {rows, classes}));
+    const Tensor running = cumsum(weights, {.axis = 1});
+    const auto* begin = read<float>(running);
+    for (std::int64_t row = 0; row < rows; ++row, begin += classes)
+      for (std::int64_t i = 0; i < samples; ++i) {
+        const float* const end = begin + classes - 1;  // NaNs lead there
+        *to++ = std::upper_bound(begin, end, *drawn++ * *end) - begin;
+      }
+  }
 }
 
 // The same on other devices, where each running weight is rounded in an order of its own. Classes
@@ -144,10 +157,11 @@ Tensor categorical(const Tensor& logits, std::int64_t samples, DType dtype, Sour
   const DeviceScope here(is_traced(x) ? current_device() : x.device());
   const Shape shape{x.dim(0), samples};
   if (shape.num_elements() == 0) return zeros(shape, dtype);
-  const Tensor weights = class_weights(x), draws = uniform(shape);
-  if (!weights.device().is_host()) return cast(picked_classes(weights, draws), dtype, at);
-  Tensor y = make_result(weights.device(), DType::i64, shape);
-  pick_classes(cumsum(weights, {.axis = 1}), draws, y);
+  const Tensor draws = uniform(shape);
+  const Device device = common_device(kOp, {&x, &draws}, at);
+  if (!device.is_host()) return cast(picked_classes(class_weights(x), draws), dtype, at);
+  Tensor y = make_result(device, DType::i64, shape);
+  pick_classes(x, draws, y);
   return cast(y, dtype, at);
 }
 
