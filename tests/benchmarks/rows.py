@@ -102,7 +102,9 @@ ROWS = {
         Row("conv 32x64x28x28 3x3, forward + backward", ours("kernels", "conv"),
             (torch("torch_ops.py", "conv"),), 1.0)],
     "adam": [
-        Row("Adam, 10M weights", ours("kernels", "adam"), (torch("torch_ops.py", "adam"),), 1.5)],
+        Row("Adam, 10M weights", ours("kernels", "adam"), (torch("torch_ops.py", "adam"),), 1.5),
+        Row("Adam, share of what memory allows", ours("kernels", "adam"), (ours("memory_bound"),),
+            0.9)],
     "cross_entropy": [
         Row("softmax cross entropy 128x1000", ours("kernels", "cross_entropy"),
             (torch("torch_ops.py", "cross_entropy"),), 3)],
