@@ -32,7 +32,7 @@ template <class F>
   f(Tile{0, cols, width, width, full + (rest ? 1 : 0), rest ? rest * cols : width});
 }
 
-constexpr std::int64_t kChunks = 16;  // so many chunks stay in the first cache
+constexpr std::int64_t kChunks = 64;  // so many chunks stay in the second cache
 
 // The values of the columns, side by side as in a chunk.
 template <class T>
@@ -106,24 +106,37 @@ void moments(const T* x, std::int64_t rows, std::int64_t cols, double* mean, dou
   });
 }
 
+// What one chunk adds to both sums.
 template <class T>
-void tile_sums(const Tile& tile, const T* __restrict dy, const T* __restrict x, const T* shift,
-               double* __restrict of_dy, double* __restrict of_products) {
-  T sums[kTile], centre[kTile];
+void add_chunk(const T* __restrict dy, const T* __restrict x, std::int64_t n,
+               const T* __restrict centre, T* __restrict sums, T* __restrict products) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    sums[j] += dy[j];
+    products[j] += dy[j] * (x[j] - centre[j]);
+  }
+}
+
+// Chunk by chunk, though that reads and writes the sums more often: two arrays are followed by
+// prefetchers only where they are read straight on.
+template <class T>
+void tile_sums(const Tile& tile, const T* dy, const T* x, const T* shift, double* __restrict of_dy,
+               double* __restrict of_products) {
+  alignas(64) T sums[kTile], products[kTile], centre[kTile];
   spread(tile, shift, centre);
   for (std::int64_t c = 0; c < tile.cols; ++c) of_dy[c] = of_products[c] = 0;
   for (std::int64_t begin = 0; begin < tile.chunks; begin += kChunks) {
     const std::int64_t end = begin + kChunks < tile.chunks ? begin + kChunks : tile.chunks;
-    sum_chunks(
-        tile, begin, end, [dy](std::int64_t i, std::int64_t) { return dy[i]; }, sums);
+    for (std::int64_t j = 0; j < tile.width; ++j) sums[j] = products[j] = T(0);
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const std::int64_t at = tile.first + chunk * tile.stride;
+      add_chunk(dy + at, x + at, tile.width_of(chunk), centre, sums, products);
+    }
     fold(tile, sums);
-    for (std::int64_t c = 0; c < tile.cols; ++c) of_dy[c] += static_cast<double>(sums[c]);
-    sum_chunks(
-        tile, begin, end,
-        [dy, x, &centre](std::int64_t i, std::int64_t j) { return dy[i] * (x[i] - centre[j]); },
-        sums);
-    fold(tile, sums);
-    for (std::int64_t c = 0; c < tile.cols; ++c) of_products[c] += static_cast<double>(sums[c]);
+    fold(tile, products);
+    for (std::int64_t c = 0; c < tile.cols; ++c) {
+      of_dy[c] += static_cast<double>(sums[c]);
+      of_products[c] += static_cast<double>(products[c]);
+    }
   }
 }
 
