@@ -94,7 +94,7 @@ Tensor LossScaleOptimizer::gradient_of_scaled(const Tensor& loss) const {
 Tensor LossScaleOptimizer::inverse_scale() const { return 1.0 / cast(scale_.read(), DType::f64); }
 
 Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor& norm,
-                                   bool aggregated) {
+                                   bool aggregated, const Tensor& waits) {
   std::vector<Tensor> defined;
   for (const Tensor& gradient : reduced.gradients)
     if (gradient.defined()) defined.push_back(gradient);
@@ -103,6 +103,7 @@ Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor
     ReplicaContext& replica = *get_replica_context();
     overflow = greater(replica.all_reduce(ReduceOp::sum, cast(overflow, DType::i32)), 0);
   }
+  if (waits.defined()) overflow = logical_and(overflow, logical_not(waits));
   adapt(overflow, reduced.skip);
   return logical_or(overflow, reduced.skip);
 }

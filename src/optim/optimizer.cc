@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/base/log.h>
-#include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
-#include <lockstep/ops/recorder.h>
 #include <lockstep/optim/loss_scale.h>
 #include <lockstep/replica/context.h>
-#include <lockstep/telemetry/step_timer.h>
 #include <lockstep/tensor/state_log.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "optim/clip_scale.h"
 #include "optim/slots.h"
 
 namespace lockstep::optim {
@@ -45,7 +39,16 @@ Ema checked(const Ema& ema, SourceLocation at) {
   return ema;
 }
 
-std::vector<OptimizerSlot> with_average(std::vector<OptimizerSlot> slots, const Ema& ema) {
+std::int64_t checked_steps(std::int64_t steps, SourceLocation at) {
+  require(steps >= 1, at, "Optimizer", "expected gradient_accumulation_steps of 1 or more, got ",
+          steps);
+  return steps;
+}
+
+// The rule's own slots come first, then the accumulator, then the average.
+std::vector<OptimizerSlot> with_common(std::vector<OptimizerSlot> slots, const Ema& ema,
+                                       std::int64_t accumulation_steps) {
+  if (accumulation_steps > 1) slots.push_back({.name = kAccumulator, .summed = true});
   if (!ema.use) return slots;
   slots.push_back({.name = kAverage});
   slots.push_back({.name = kAverageBegun, .shape = [](const Shape&) { return Shape{}; }});
@@ -65,18 +68,18 @@ void check_distinct(const char* op, std::span<const Variable> variables, SourceL
       message(op, "variable '", which->name(), "' is listed twice; list each variable once"), at);
 }
 
-// In a step that is being traced nobody knows yet whether it is skipped: both ways are computed.
-void write_unless(const Tensor& skip, std::span<const Variable> variables,
-                  const std::function<void()>& write) {
-  std::vector<Tensor> before;
-  before.reserve(variables.size());
-  for (const Variable& variable : variables) before.push_back(variable.read());
-  write();
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    update_values(std::array{variables[i]}, [&](std::array<Tensor, 1>& value) {
-      value[0] = select(skip, before[i], value[0]);
-    });
-}
+// What stands for a reduction where each replica applies its own gradients.
+class OwnGradients final : public GradientReduction {
+ public:
+  OwnGradients(std::size_t count, ReplicaContext& replica) : gradients_(count), replica_(replica) {}
+  Buffer place(std::size_t) override { return {}; }
+  void ready(std::size_t index, const Tensor& gradient) override { gradients_[index] = gradient; }
+  ReducedGradients finish() override { return {std::move(gradients_), replica_.take_vote()}; }
+
+ private:
+  std::vector<Tensor> gradients_;
+  ReplicaContext& replica_;
+};
 
 // A step that fails takes its votes with it, also where no run ends them.
 class VotesOfStep {
@@ -102,10 +105,12 @@ Optimizer::Optimizer(const OptimizerOptions& options, std::vector<OptimizerSlot>
     : weight_decay_(options.weight_decay),
       clip_(checked(options.clip, at)),
       ema_(checked(options.ema, at)),
+      accumulation_steps_(checked_steps(options.gradient_accumulation_steps, at)),
       schedule_(schedule_of(options.learning_rate)),
       iterations_(counter("iterations")),
       steps_attempted_(counter("steps_attempted")),
-      slots_(std::make_unique<Slots>(with_average(std::move(slots), ema_))) {
+      slots_(std::make_unique<Slots>(with_common(std::move(slots), ema_, accumulation_steps_))) {
+  if (accumulation_steps_ > 1) accumulated_ = counter("accumulated_steps");
   require(weight_decay_ >= 0, at, "Optimizer", "expected a weight decay of 0 or more, got ",
           weight_decay_);
   if (const double* number = options.learning_rate.number()) {
@@ -157,15 +162,22 @@ void Optimizer::minimize_scaled(const Tensor& loss, std::span<const Variable> va
   ReplicaContext& context = replica(kOp, variables, at);
   const VotesOfStep votes(context);
   if (scaling) scaling->check_in_step(at);
+  const Tensor start = scaling ? scaling->gradient_of_scaled(loss) : Tensor();
+  Step step{kOp, context, variables, scaling, at};
+  if (kind_of_call() == Call::adds)
+    return add(step, tape.gradient(loss, variables, {.target_gradient = start}, at));
+  const SlotLists slots = accumulation_steps_ > 1 ? slots_->of(variables) : SlotLists();
   const auto reduction = context.begin_gradient_reduction(variables, at);
   // What it reads and returns is gone after this statement, so that nobody else holds the weights.
   tape.gradient(
       loss, variables,
-      {.target_gradient = scaling ? scaling->gradient_of_scaled(loss) : Tensor(),
-       .on_ready = [&](std::size_t i, const Tensor& gradient) { reduction->ready(i, gradient); },
-       .place = [&](std::size_t i) { return reduction->place(i); }},
+      {.target_gradient = start,
+       .on_ready = [&](std::size_t i,
+                       const Tensor& gradient) { ready(step, slots, *reduction, i, gradient); },
+       .place =
+           [&](std::size_t i) { return accumulation_steps_ > 1 ? Buffer() : reduction->place(i); }},
       at);
-  run({kOp, context, variables, scaling, at}, [&] { return committed(*reduction); });
+  run(step, [&] { return committed(*reduction); });
 }
 
 void Optimizer::apply_gradients(std::span<const Tensor> gradients,
@@ -187,117 +199,15 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
   if (scaling) scaling->check_in_step(at);
-  Step step{kOp, context, variables, scaling, at};
-  if (!options.aggregate) {
-    step.aggregate = false;
-    return run(step, [&] {
-      return ReducedGradients{{gradients.begin(), gradients.end()}, context.take_vote()};
-    });
-  }
-  const auto reduction = context.begin_gradient_reduction(variables, at);
-  for (std::size_t i = 0; i < gradients.size(); ++i) reduction->ready(i, gradients[i]);
+  Step step{kOp, context, variables, scaling, at, options.aggregate};
+  if (kind_of_call() == Call::adds) return add(step, gradients);
+  const SlotLists slots = accumulation_steps_ > 1 ? slots_->of(variables) : SlotLists();
+  const auto reduction = options.aggregate
+                             ? context.begin_gradient_reduction(variables, at)
+                             : std::make_unique<OwnGradients>(variables.size(), context);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    ready(step, slots, *reduction, i, gradients[i]);
   run(step, [&] { return committed(*reduction); });
-}
-
-ReducedGradients Optimizer::committed(GradientReduction& reduction) {
-  const telemetry::PhaseScope phase(telemetry::Phase::communication);
-  return reduction.finish();
-}
-
-void Optimizer::run(const Step& step, const std::function<ReducedGradients()>& commit) {
-  const telemetry::PhaseScope phase(telemetry::Phase::update);
-  const RecorderScope suspended(nullptr);
-  // Before the commit point, where a failure still leaves the weights of all replicas as they were.
-  const Tensor rate = learning_rate();
-  const Tensor number = iterations_.read() + 1;
-  const auto slots = slots_->of(step.variables);
-  ReducedGradients reduced = commit();
-  check_used(step.op, step.variables, reduced.gradients, step.at);
-  try {
-    apply(step, slots, reduced, rate, number);
-  } catch (...) {
-    invalidate(step, slots);
-    throw;
-  }
-}
-
-void Optimizer::apply(const Step& step, const SlotLists& slots, ReducedGradients& reduced,
-                      const Tensor& rate, const Tensor& number) {
-  const auto& variables = step.variables;
-  steps_attempted_.assign_add(Tensor(std::int64_t{1}));
-  Tensor scale, norm;  // what gradients are to be multiplied with; undefined: 1
-  if (step.scaling) scale = step.scaling->inverse_scale();
-  if (clip_.global_norm > 0) norm = norm_of(reduced.gradients, scale, step.at);
-  if (step.scaling) reduced.skip = step.scaling->verdict(reduced, norm, step.aggregate);
-  const bool decided = reduced.skip.device().is_host();
-  if (decided && reduced.skip.item<bool>()) return;
-  const Tensor common_scale =
-      norm.defined() ? clipped_scale(norm, clip_.global_norm, scale) : scale;
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto own = slots[i].first(slots[i].size() - (ema_.use ? 2 : 0));
-    Tensor& gradient = reduced.gradients[i];
-    if (!gradient.defined() && !ema_.use) continue;
-    Tensor own_scale = common_scale;
-    if (gradient.defined() && clip_.norm > 0)
-      own_scale = clipped_scale(norm_of({&gradient, 1}, scale, step.at), clip_.norm, scale);
-    if (gradient.defined() && clip_.value > 0)
-      gradient = clipped_by_value(gradient, clip_.value, scale);
-    const double decay = weight_decay_ > 0 && slots_->decays(variables[i]) ? weight_decay_ : 0;
-    const auto write = [&] {
-      if (gradient.defined()) update({variables[i], own, gradient, own_scale, rate, number, decay});
-      if (ema_.use) update_average(variables[i], slots[i].last(2), number);
-    };
-    if (decided) {
-      write();
-    } else {
-      std::vector<Variable> written(slots[i].begin(), slots[i].end());
-      written.push_back(variables[i]);
-      write_unless(reduced.skip, written, write);
-    }
-  }
-  if (decided)
-    iterations_.assign(number);
-  else
-    write_unless(reduced.skip, {&iterations_, 1}, [&] { iterations_.assign(number); });
-}
-
-void Optimizer::invalidate(const Step& step, const SlotLists& slots) const {
-  std::vector<Variable> concerned(step.variables.begin(), step.variables.end());
-  for (const auto& of_variable : slots)
-    concerned.insert(concerned.end(), of_variable.begin(), of_variable.end());
-  concerned.insert(concerned.end(), {iterations_, steps_attempted_});
-  if (step.scaling)
-    concerned.insert(concerned.end(),
-                     {step.scaling->scale_, step.scaling->good_steps_, step.scaling->skipped_steps_,
-                      step.scaling->consecutive_skips_});
-  std::string what = "an exception of another type";
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {
-  }
-  step.replica.invalidate(
-      concerned,
-      "an update failed on replica " + std::to_string(step.replica.replica_index()) + ": " + what);
-}
-
-// Some variable is used on some replica; warns once about those that are not.
-void Optimizer::check_used(const char* op, std::span<const Variable> variables,
-                           std::span<const Tensor> gradients, SourceLocation at) {
-  const Variable* unused = nullptr;
-  bool any_used = false;
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    if (gradients[i].defined())
-      any_used = true;
-    else if (!unused)
-      unused = &variables[i];
-  require(any_used, at, op,
-          "no variable has a gradient on any replica; compute the loss from the variables while "
-          "the tape records");
-  if (unused && !warned_.exchange(true))
-    logging::warning(message(op, "variable '", unused->name(),
-                             "' has no gradient on any replica and keeps its value"));
 }
 
 void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& names,
@@ -333,6 +243,7 @@ void Optimizer::set_learning_rate(double rate, SourceLocation at) {
 void Optimizer::visit_state(StateVisitor& visitor) {
   iterations_.visit_state(visitor);
   steps_attempted_.visit_state(visitor);
+  if (accumulated_) accumulated_->visit_state(visitor);
   if (rate_) rate_->visit_state(visitor);
   slots_->visit_state(visitor);
 }

@@ -23,7 +23,8 @@ OptimizerOptions common(const Options& options) {
   return {.learning_rate = options.learning_rate,
           .weight_decay = options.weight_decay,
           .clip = options.clip,
-          .ema = options.ema};
+          .ema = options.ema,
+          .gradient_accumulation_steps = options.gradient_accumulation_steps};
 }
 
 SgdRule rule_of(const SGDOptions& options, const Check& check) {
@@ -125,7 +126,8 @@ AdamOptions as_adam(const AdamWOptions& options) {
           .amsgrad = options.amsgrad,
           .weight_decay = options.weight_decay,
           .clip = options.clip,
-          .ema = options.ema};
+          .ema = options.ema,
+          .gradient_accumulation_steps = options.gradient_accumulation_steps};
 }
 
 }  // namespace

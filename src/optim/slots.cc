@@ -37,7 +37,8 @@ std::span<const Variable> Optimizer::Slots::made_for(const Variable& variable) {
                             ? DType::f32
                             : variable.dtype();
     const Shape shape = kind.shape ? kind.shape(variable.shape()) : variable.shape();
-    made.push_back(Variable::slot_of(variable, shape, dtype, kind.start, std::move(unique)));
+    made.push_back(
+        Variable::slot_of(variable, shape, dtype, kind.start, std::move(unique), kind.summed));
   }
   for (const Variable& slot : made) taken_.insert(slot.name());
   index_.emplace(variable.key(), Known{slots_.size(), decays});

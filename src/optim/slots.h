@@ -14,6 +14,7 @@
 
 namespace lockstep::optim {
 
+inline constexpr const char* kAccumulator = "accumulator";
 // The slot of a variable's moving average, and whether it has begun, 0 or 1: the last where there are
 // any.
 inline constexpr const char* kAverage = "average";

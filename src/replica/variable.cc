@@ -307,8 +307,12 @@ Variable Variable::zeros_like(const Variable& like, std::string name) {
 }
 
 Variable Variable::slot_of(const Variable& variable, const Shape& shape, DType dtype, double start,
-                           std::string name) {
+                           std::string name, bool summed) {
   auto state = std::make_shared<State>();
+  if (summed) {
+    state->synchronization = VariableSynchronization::on_read;
+    state->aggregation = VariableAggregation::sum;
+  }
   state->name = std::move(name);
   state->dtype = dtype;
   state->shape = shape;

@@ -12,6 +12,7 @@ struct AdadeltaOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adadelta (Zeiler, arXiv:1212.5701), by the formula of Keras, which AdadeltaRule

@@ -15,6 +15,7 @@ struct AdafactorOptions {
   double weight_decay = 0;     // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adafactor (Shazeer and Stern, arXiv:1804.04235), by the formula of Keras: the second moment of a

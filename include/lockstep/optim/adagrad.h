@@ -12,6 +12,7 @@ struct AdagradOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adagrad (Duchi et al., JMLR 12, 2011), by the formula of Keras, which AdagradRule

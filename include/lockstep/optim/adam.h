@@ -14,6 +14,7 @@ struct AdamOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adam (Kingma and Ba, arXiv:1412.6980), by the formula of Keras, which AdamRule
@@ -34,6 +35,7 @@ struct AdamWOptions {
   bool amsgrad = false;
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adam with decoupled weight decay (Loshchilov and Hutter, arXiv:1711.05101): Adam with another

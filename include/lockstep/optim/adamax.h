@@ -13,6 +13,7 @@ struct AdamaxOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Adamax (Kingma and Ba, arXiv:1412.6980, section 7.1), by the formula of Keras, which AdamaxRule

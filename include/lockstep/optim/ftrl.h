@@ -16,6 +16,7 @@ struct FtrlOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // FTRL-Proximal (McMahan et al., KDD 2013), by the formula of Keras, which FtrlRule

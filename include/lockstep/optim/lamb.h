@@ -13,6 +13,7 @@ struct LambOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // LAMB (You et al., arXiv:1904.00962), by the formula of Keras, which LambRule (ops/update_rule.h)

@@ -13,6 +13,7 @@ struct LarsOptions {
   double weight_decay = 0;  // added to the gradient
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // LARS (You et al., arXiv:1708.03888, algorithm 1), which LarsRule (ops/update_rule.h) states:

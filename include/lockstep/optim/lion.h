@@ -12,6 +12,7 @@ struct LionOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Lion (Chen et al., arXiv:2302.06675), by the formula of Keras, which LionRule (ops/update_rule.h)

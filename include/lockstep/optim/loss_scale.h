@@ -92,8 +92,10 @@ class LOCKSTEP_EXPORT LossScaleOptimizer {
   // What scaled gradients are to be multiplied with, an f64 scalar.
   Tensor inverse_scale() const;
   // Whether all replicas are to skip the step: a vote, or an overflow, to which the scale adapts. `norm`,
-  // of all gradients, tells of the overflow where it is defined.
-  Tensor verdict(const ReducedGradients& reduced, const Tensor& norm, bool aggregated);
+  // of all gradients, tells of the overflow where it is defined. A call that `waits` (undefined: it does
+  // not), because it only accumulates, overflows later.
+  Tensor verdict(const ReducedGradients& reduced, const Tensor& norm, bool aggregated,
+                 const Tensor& waits);
   void adapt(const Tensor& overflow, const Tensor& voted);
 
   Optimizer& inner_;

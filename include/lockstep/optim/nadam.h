@@ -13,6 +13,7 @@ struct NadamOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Nadam, Adam with Nesterov momentum (Dozat, ICLR workshop 2016), by the formula of Keras, which

@@ -34,6 +34,7 @@ struct OptimizerOptions {
   double weight_decay = 0;
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // A slot: a variable beside each variable that is updated.
@@ -42,7 +43,8 @@ struct OptimizerSlot {
   double start = 0;  // the value that it starts at
   // Its shape, from the variable's; null: the same.
   Shape (*shape)(const Shape& variable) = nullptr;
-  bool wide = false;  // f32 where the variable is of a 16-bit type
+  bool wide = false;    // f32 where the variable is of a 16-bit type
+  bool summed = false;  // components are the replicas' parts of a sum (on_read)
 };
 
 // Updates variables from gradients, in place. Made in the strategy's scope, like the model, and
@@ -56,6 +58,13 @@ struct OptimizerSlot {
 // slots and the counts invalid on all replicas, see Variable. A variable that no replica used keeps
 // its value and slots; where only some used it the others contribute zero. As gradients are summed,
 // losses are to be divided by the global batch (nn::compute_average_loss).
+//
+// With gradient_accumulation_steps = n, n calls of minimize or apply_gradients, with the same variables,
+// make one update by the mean of their gradients. The earlier ones add to the slot "accumulator", each
+// replica to its own, and reduce nothing but their votes: a call that was voted to be skipped is as if
+// it had not been, for the others and for n, and one that fails on a replica leaves all accumulators as
+// they were. The n-th reduces the sums, once. steps_attempted() counts calls, iterations() updates.
+// Where steps are traced, the number of a call is not known: each reduces, and its update is selected.
 //
 // Weight decay is decoupled (arXiv:1711.05101) unless an optimizer says otherwise: weights shrink by
 // learning_rate * weight_decay of themselves before they are updated.
@@ -134,8 +143,8 @@ class LOCKSTEP_EXPORT Optimizer {
     const Tensor& step;   // i64: 1 at the first update
     double weight_decay;  // 0 for a variable that does not decay
   };
-  // Throws InvalidArgument for a negative rate or weight decay, more than one kind of clipping, or a
-  // momentum of Ema out of range.
+  // Throws InvalidArgument for a negative rate or weight decay, more than one kind of clipping, a
+  // momentum of Ema out of range, or gradient_accumulation_steps below 1.
   Optimizer(const OptimizerOptions& options, std::vector<OptimizerSlot> slots, SourceLocation at);
   // Changes the variable's and slots' components of the calling replica. Thread-safe.
   virtual void update(const Update& update) const = 0;
@@ -152,6 +161,9 @@ class LOCKSTEP_EXPORT Optimizer {
         scaling;  // gradients are those of a loss that it scaled; null: they are not
     SourceLocation at;
     bool aggregate = true;
+    // Where it is not known whether this call updates: whether it does not, and the local sums.
+    Tensor waits = {};
+    std::vector<Tensor> totals = {};
   };
   void minimize_scaled(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
                        LossScaleOptimizer* scaling, SourceLocation at);
@@ -165,9 +177,24 @@ class LOCKSTEP_EXPORT Optimizer {
   using SlotLists = std::vector<std::span<const Variable>>;
   void apply(const Step& step, const SlotLists& slots, ReducedGradients& reduced,
              const Tensor& rate, const Tensor& number);
+  Tensor gradient_scale(const Step& step) const;
+  void judge(const Step& step, const SlotLists& slots, ReducedGradients& reduced,
+             const Tensor& scale, const Tensor& norm);
+  struct Common;
+  void update_variable(const Step& step, const Variable& variable, std::span<const Variable> slots,
+                       Tensor& gradient, const Common& common);
   void update_average(const Variable& variable, std::span<const Variable> average,
                       const Tensor& number) const;
   // The update broke off with the exception that is being handled.
+  // Gradient accumulation (accumulate.cc): which of the calls that make one update this is.
+  enum class Call { updates, adds, unknown };
+  Call kind_of_call() const;
+  const Variable& accumulator(std::span<const Variable> slots) const;
+  void add(const Step& step, std::span<const Tensor> gradients);
+  // Hands `reduction` the gradient, with what was accumulated before.
+  void ready(Step& step, const SlotLists& slots, GradientReduction& reduction, std::size_t i,
+             const Tensor& gradient) const;
+  void settle_accumulators(const Step& step, const SlotLists& slots, const Tensor& voted);
   void invalidate(const Step& step, const SlotLists& slots) const;
   void check_used(const char* op, std::span<const Variable> variables,
                   std::span<const Tensor> gradients, SourceLocation at);
@@ -175,10 +202,12 @@ class LOCKSTEP_EXPORT Optimizer {
   const double weight_decay_;
   const Clip clip_;
   const Ema ema_;
+  const std::int64_t accumulation_steps_;
   const std::optional<Schedule> schedule_;
   std::optional<Variable> rate_;  // when there is no schedule
   Variable iterations_;
   Variable steps_attempted_;
+  std::optional<Variable> accumulated_;  // calls since the last update
   const std::unique_ptr<Slots> slots_;
   std::atomic<bool> warned_{false};  // of a variable without gradient
   bool scaled_ = false;              // by a LossScaleOptimizer

@@ -14,6 +14,7 @@ struct RMSpropOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // RMSprop (Tieleman and Hinton, Coursera lecture 6.5), by the formula of Keras, which RmsPropRule

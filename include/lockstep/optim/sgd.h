@@ -12,6 +12,7 @@ struct SGDOptions {
   double weight_decay = 0;  // decoupled, see Optimizer
   Clip clip = {};
   Ema ema = {};
+  std::int64_t gradient_accumulation_steps = 1;  // see Optimizer
 };
 
 // Gradient descent, by the formulas of Keras, which SgdRule (ops/update_rule.h) states. Slot:

@@ -67,9 +67,10 @@ class LOCKSTEP_EXPORT Variable {
   // A variable of zeros with the replicas, dtype and shape of `like`: an optimizer slot. Not
   // trainable; legal in any context, without communication.
   static Variable zeros_like(const Variable& like, std::string name);
-  // The same of another shape and dtype, whose elements are all `start`.
+  // The same of another shape and dtype, whose elements are all `start`; with `summed` it is on_read
+  // with aggregation sum.
   static Variable slot_of(const Variable& variable, const Shape& shape, DType dtype, double start,
-                          std::string name);
+                          std::string name, bool summed = false);
 
   const std::string& name() const;
   // Gives it another name: for models that number their layers, before other threads know the
