@@ -34,6 +34,7 @@
 #include <lockstep/optim/lion.h>
 #include <lockstep/optim/loss_scale.h>
 #include <lockstep/optim/nadam.h>
+#include <lockstep/optim/noise_scale.h>
 #include <lockstep/optim/optimizer.h>
 #include <lockstep/optim/rmsprop.h>
 #include <lockstep/optim/rule_optimizer.h>

@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "optim/clip_scale.h"
 #include "optim/slots.h"
 
 namespace lockstep::optim {
@@ -76,12 +77,19 @@ void Optimizer::ready(Step& step, const SlotLists& slots, GradientReduction& red
   const Tensor sum = accumulation_steps_ == 1
                          ? gradient
                          : total(accumulator(slots[i]).read(), gradient, reduction.place(i));
+  if (noise_) add_square(step, sum);
   reduction.ready(i, sum);
   if (accumulation_steps_ == 1 || accumulated_->read().device().is_host()) return;
   if (!step.waits.defined())
     step.waits = less(accumulated_->read() + 1, static_cast<double>(accumulation_steps_));
   step.totals.resize(step.variables.size());
   step.totals[i] = sum;
+}
+
+void Optimizer::add_square(Step& step, const Tensor& gradient) const {
+  if (!gradient.defined()) return;
+  const Tensor more = square(norm_of({&gradient, 1}, {}, step.at));
+  step.own_square = step.own_square.defined() ? step.own_square + more : more;
 }
 
 void Optimizer::settle_accumulators(const Step& step, const SlotLists& slots, const Tensor& voted) {

@@ -161,7 +161,7 @@ void Optimizer::minimize_scaled(const Tensor& loss, std::span<const Variable> va
   constexpr const char* kOp = "Optimizer::minimize";
   ReplicaContext& context = replica(kOp, variables, at);
   const VotesOfStep votes(context);
-  if (scaling) scaling->check_in_step(at);
+  check_before(context, scaling, at);
   const Tensor start = scaling ? scaling->gradient_of_scaled(loss) : Tensor();
   Step step{kOp, context, variables, scaling, at};
   if (kind_of_call() == Call::adds)
@@ -198,7 +198,7 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
                                         gradients[i].dtype() == variables[i].dtype()),
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
-  if (scaling) scaling->check_in_step(at);
+  check_before(context, scaling, at);
   Step step{kOp, context, variables, scaling, at, options.aggregate};
   if (kind_of_call() == Call::adds) return add(step, gradients);
   const SlotLists slots = accumulation_steps_ > 1 ? slots_->of(variables) : SlotLists();
@@ -208,6 +208,17 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
   for (std::size_t i = 0; i < gradients.size(); ++i)
     ready(step, slots, *reduction, i, gradients[i]);
   run(step, [&] { return committed(*reduction); });
+}
+
+// What else a step needs, before the commit point, where refusing costs nothing.
+void Optimizer::check_before(ReplicaContext& replica, const LossScaleOptimizer* scaling,
+                             SourceLocation at) const {
+  if (scaling) scaling->check_in_step(at);
+  if (noise_ && !replica.batch_rows())
+    throw FailedPrecondition(
+        "[GradientNoiseScale] expected a step with a distributed batch, whose rows are known; give "
+        "Strategy::run one",
+        at);
 }
 
 void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& names,

@@ -5,6 +5,7 @@
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/optim/loss_scale.h>
+#include <lockstep/optim/noise_scale.h>
 #include <lockstep/telemetry/step_timer.h>
 
 #include <array>
@@ -100,6 +101,11 @@ void Optimizer::judge(const Step& step, const SlotLists& slots, ReducedGradients
   if (step.waits.defined()) reduced.skip = logical_or(voted, step.waits);
   if (step.scaling) reduced.skip = step.scaling->verdict(reduced, norm, step.aggregate, step.waits);
   if (accumulation_steps_ > 1) settle_accumulators(step, slots, voted);
+  if (!noise_ || !step.aggregate) return;
+  const Tensor own = step.own_square.defined() ? step.own_square : Tensor(0.0);
+  noise_->update(scale.defined() ? own * square(scale) : own,
+                 square(norm.defined() ? norm : norm_of(reduced.gradients, scale, step.at)),
+                 reduced.skip, accumulation_steps_, step.at);
 }
 
 void Optimizer::update_variable(const Step& step, const Variable& variable,

@@ -20,6 +20,7 @@
 
 namespace lockstep::optim {
 
+class GradientNoiseScale;
 class LossScaleOptimizer;
 
 struct ApplyOptions {
@@ -112,6 +113,9 @@ class LOCKSTEP_EXPORT Optimizer {
   void finalize_variable_values(std::span<const Variable> variables,
                                 SourceLocation at = SourceLocation::current());
 
+  // From now on each update also tells `noise`, which is borrowed, what it learns of the gradients' noise.
+  void measure(GradientNoiseScale& noise) { noise_ = &noise; }
+
   // Makes the slots of these variables, which otherwise appear with their first update; for
   // restoring.
   void build(std::span<const Variable> variables);
@@ -164,6 +168,7 @@ class LOCKSTEP_EXPORT Optimizer {
     // Where it is not known whether this call updates: whether it does not, and the local sums.
     Tensor waits = {};
     std::vector<Tensor> totals = {};
+    Tensor own_square = {};  // of the norm of this replica's gradients, where noise is measured
   };
   void minimize_scaled(const Tensor& loss, std::span<const Variable> variables, GradientTape& tape,
                        LossScaleOptimizer* scaling, SourceLocation at);
@@ -171,6 +176,8 @@ class LOCKSTEP_EXPORT Optimizer {
                     ApplyOptions options, LossScaleOptimizer* scaling, SourceLocation at);
   ReplicaContext& replica(const char* op, std::span<const Variable> variables,
                           SourceLocation at) const;
+  void check_before(ReplicaContext& replica, const LossScaleOptimizer* scaling,
+                    SourceLocation at) const;
   static ReducedGradients committed(GradientReduction& reduction);
   // `commit` is the commit point: what it returns is the same on all replicas.
   void run(const Step& step, const std::function<ReducedGradients()>& commit);
@@ -194,6 +201,7 @@ class LOCKSTEP_EXPORT Optimizer {
   // Hands `reduction` the gradient, with what was accumulated before.
   void ready(Step& step, const SlotLists& slots, GradientReduction& reduction, std::size_t i,
              const Tensor& gradient) const;
+  void add_square(Step& step, const Tensor& gradient) const;
   void settle_accumulators(const Step& step, const SlotLists& slots, const Tensor& voted);
   void invalidate(const Step& step, const SlotLists& slots) const;
   void check_used(const char* op, std::span<const Variable> variables,
@@ -211,6 +219,7 @@ class LOCKSTEP_EXPORT Optimizer {
   const std::unique_ptr<Slots> slots_;
   std::atomic<bool> warned_{false};  // of a variable without gradient
   bool scaled_ = false;              // by a LossScaleOptimizer
+  GradientNoiseScale* noise_ = nullptr;
 };
 
 }  // namespace lockstep::optim
