@@ -15,6 +15,8 @@
 //             call operator and, if it has any, variables().
 //   Precision set_global_policy(mixed_bfloat16), or {.dtype = ...} of a layer: variables in f32,
 //             computation in 16 bits (nn/precision.h).
+//   Norms     normalise by an example, or by a batch: a call of BatchNorm in training is a collective,
+//             so that its moving statistics are equal on all replicas (nn/batch_norm.h).
 //   Losses    come per example, labels first. compute_average_loss turns them into this replica's
 //             part of the mean over the global batch: sum it, and the gradients, over replicas.
 
@@ -30,6 +32,7 @@
 #include <lockstep/nn/depthwise_conv1d.h>
 #include <lockstep/nn/depthwise_conv2d.h>
 #include <lockstep/nn/dropout.h>
+#include <lockstep/nn/embedding.h>
 #include <lockstep/nn/feed_forward.h>
 #include <lockstep/nn/flatten.h>
 #include <lockstep/nn/global_pool.h>
@@ -40,14 +43,19 @@
 #include <lockstep/nn/layer_norm.h>
 #include <lockstep/nn/losses.h>
 #include <lockstep/nn/lstm.h>
+#include <lockstep/nn/moving_average.h>
 #include <lockstep/nn/multi_head_attention.h>
 #include <lockstep/nn/pool1d.h>
 #include <lockstep/nn/pool2d.h>
 #include <lockstep/nn/pool3d.h>
 #include <lockstep/nn/position_embedding.h>
 #include <lockstep/nn/precision.h>
+#include <lockstep/nn/regularizers.h>
+#include <lockstep/nn/reshape.h>
 #include <lockstep/nn/residual.h>
 #include <lockstep/nn/rms_norm.h>
 #include <lockstep/nn/rotary_embedding.h>
 #include <lockstep/nn/sequential.h>
 #include <lockstep/nn/transformer_block.h>
+#include <lockstep/nn/up_sampling.h>
+#include <lockstep/nn/zero_padding.h>

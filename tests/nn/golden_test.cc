@@ -105,6 +105,33 @@ GoldenLayer layer_norm(const Json& one) {
       LayerNorm(Shape(std::span(shape).last(axes)), options_of<LayerNormOptions>(one)));
 }
 
+GoldenLayer embedding(const Json& one) {
+  const Json& o = one.at("options");
+  return golden_layer(
+      Embedding(o.at("input_dim"), o.at("output_dim"), options_of<EmbeddingOptions>(one)));
+}
+
+GoldenLayer reshape_layer(const Json& one) {
+  return golden_layer(
+      Reshape(one.at("options").at("target_shape").get<std::vector<std::int64_t>>()));
+}
+
+// Keras's padding is [before, after] or a list of such pairs.
+GoldenLayer zero_padding(const Json& one) {
+  const Json flat = one.at("options").at("padding").flatten();
+  const auto n = [&](std::size_t i) {
+    return std::next(flat.begin(), static_cast<long>(i))->get<std::int64_t>();
+  };
+  if (flat.size() == 2) return golden_layer(ZeroPadding({n(0), n(1)}));
+  if (flat.size() == 4) return golden_layer(ZeroPadding({n(0), n(1), n(2), n(3)}));
+  return golden_layer(ZeroPadding({n(0), n(1), n(2), n(3), n(4), n(5)}));
+}
+
+template <class L, class Size>
+GoldenLayer up_sampling(const Json& one) {
+  return golden_layer(L(size_of<Size>(one.at("options").at("size"))));
+}
+
 const std::map<std::string, GoldenLayer (*)(const Json&)> kLayers{
     {"dense", dense},
     {"conv1d", conv<Conv1D, Conv1DOptions>},
@@ -131,6 +158,23 @@ const std::map<std::string, GoldenLayer (*)(const Json&)> kLayers{
     {"layernormalization", layer_norm},
     {"rmsnormalization", of_channels<RMSNorm, RMSNormOptions>},
     {"groupnormalization", of_channels<GroupNorm, GroupNormOptions>},
+    {"embedding", embedding},
+    {"activation",
+     [](const Json& one) {
+       const Activation function = activation(one.at("options"));
+       return GoldenLayer{
+           [function](const auto& inputs, CallOptions) { return function(inputs[0]); }, {}};
+     }},
+    {"flatten", [](const Json&) { return golden_layer(Flatten()); }},
+    {"reshape", reshape_layer},
+    {"zeropadding1d", zero_padding},
+    {"zeropadding2d", zero_padding},
+    {"zeropadding3d", zero_padding},
+    {"upsampling1d", up_sampling<UpSampling1D, std::int64_t>},
+    {"upsampling2d", up_sampling<UpSampling2D, Size2d>},
+    {"upsampling3d", up_sampling<UpSampling3D, Size3d>},
+    {"dropout",
+     [](const Json& one) { return golden_layer(Dropout(one.at("options").at("rate"))); }},
 };
 
 class GoldenLayers : public ::testing::TestWithParam<std::string> {};
