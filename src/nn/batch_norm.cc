@@ -100,7 +100,7 @@ BatchNorm::Statistics BatchNorm::statistics_of(const Tensor& x, const Counted& c
       over_replicas({sum(kept(x), axes, at), count_of(x, counted, x.dtype())}, replica, at);
   const Tensor count = stop_gradient(totals[1], at);
   const Tensor mean = totals[0] / divisor(count);
-  const Tensor squares = sum(kept(square(x - mean, at)), axes, at);
+  const Tensor squares = sum(kept(squared_difference(Operand(x, at), mean)), axes, at);
   return {mean, over_replicas({squares}, replica, at)[0] / divisor(count), count};
 }
 
