@@ -5,7 +5,9 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -96,6 +98,13 @@ class HeldLayer final : public AnyLayer {
 template <class L>
 concept LayerLike = detail::TakesAll<L> || detail::TakesOptions<L> || detail::TakesTensor<L>;
 
+struct SummaryOptions {
+  // Of one example, without the batch. Unset: only the last axis of what layers give is shown, where
+  // it is known.
+  std::optional<Shape> input_shape = {};
+  DType input_dtype = DType::f32;
+};
+
 // Layers in a row, each called with the result of the one before.
 //
 //   ls::nn::Sequential model(ls::nn::Dense(64, 128, {.activation = ls::nn::relu}),
@@ -120,6 +129,13 @@ class LOCKSTEP_EXPORT Sequential : public Layer {
   // The layers' results one after the other; what they throw names the layer. Thread-safe.
   Tensor operator()(const Tensor& x, CallOptions options = {},
                     SourceLocation at = SourceLocation::current()) const;
+
+  // A table for people: each layer's name, the shape of its result, where ? stands for the batch, and
+  // how many parameters it has; then all parameters, trainable or not, shared ones once. Shapes are
+  // found by calling the layers with a batch of no rows; what they throw then is passed on. Outside
+  // replicas.
+  std::string summary(const SummaryOptions& options = {},
+                      SourceLocation at = SourceLocation::current()) const;
 
   std::size_t size() const { return layers_.size(); }
   std::int64_t input_size() const;
