@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small GPT that learns a text byte by byte and then goes on writing. Any text will do, such as that
+// of Debian's package bible-kjv: bible Gen1:1-Rev22:21 > bible.txt
+#include <lockstep/lockstep.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "flags.h"
+namespace ls = lockstep;
+
+struct GptOptions {
+  std::int64_t layers, size, heads, length;
+};
+
+class Gpt {
+ public:
+  explicit Gpt(const GptOptions& options)
+      : options_(options),
+        bytes_(ls::nn::random_uniform()({256, options.size}, ls::DType::f32),
+               {.name = "bytes/embeddings"}),
+        positions_(options.length, options.size),
+        norm_(options.size, {.epsilon = 1e-5}),
+        logits_(options.size, 256, {.dtype = ls::DType::f32}) {
+    for (std::int64_t i = 0; i < options.layers; ++i)
+      blocks_.emplace_back(
+          options.size, options.heads,
+          ls::nn::TransformerBlockOptions{.causal = true, .name = "block_" + std::to_string(i)});
+  }
+
+  // The logits of what follows each byte of text [batch, bytes].
+  ls::Tensor operator()(const ls::Tensor& text) const {
+    ls::Tensor x = positions_(ls::embedding_lookup(bytes_, text));
+    for (const auto& block : blocks_) x = block(x, {.training = true});
+    return logits_(norm_(x));
+  }
+
+  // The same of text that comes after what is in the caches, for its last byte only.
+  ls::Tensor next(const ls::Tensor& text, std::vector<ls::nn::KeyValueCache>& caches) const {
+    ls::Tensor x = positions_.from(caches[0].length, ls::embedding_lookup(bytes_, text));
+    for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].extend(x, caches[i]);
+    return logits_(norm_(ls::slice(x, {0, x.dim(1) - 1, 0}, {-1, 1, -1})));
+  }
+  std::vector<ls::nn::KeyValueCache> make_caches() const {
+    std::vector<ls::nn::KeyValueCache> caches;
+    for (const auto& block : blocks_) caches.push_back(block.make_cache(1, options_.length));
+    return caches;
+  }
+
+  std::vector<ls::Variable> variables() const {
+    std::vector<ls::Variable> all{bytes_};
+    const auto append = [&](const ls::nn::Layer& layer) {
+      all.insert(all.end(), layer.variables().begin(), layer.variables().end());
+    };
+    append(positions_);
+    for (const auto& block : blocks_) append(block);
+    append(norm_);
+    append(logits_);
+    return all;
+  }
+
+ private:
+  GptOptions options_;
+  ls::Variable bytes_;
+  ls::nn::PositionEmbedding positions_;
+  std::vector<ls::nn::TransformerBlock> blocks_;
+  ls::nn::LayerNorm norm_;
+  ls::nn::Dense logits_;
+};
+
+// The text in windows of length + 1 bytes, each of which begins with the last byte of the one before.
+ls::data::Dataset<ls::Tensor> windows(const std::string& text, std::int64_t length) {
+  const std::int64_t count = (static_cast<std::int64_t>(text.size()) - 1) / length;
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t i = 0; i < count; ++i)
+    bytes.insert(bytes.end(), text.begin() + i * length, text.begin() + (i + 1) * length + 1);
+  return ls::data::from_tensor_slices(
+      ls::Tensor({count, length + 1}, std::span<const std::uint8_t>(bytes)));
+}
+
+// What was written last, and what is to be remembered of all before.
+struct Written {
+  ls::Tensor byte;  // [1, 1]
+  std::vector<ls::nn::KeyValueCache> caches;
+};
+
+// `length` bytes after `text`. The model looks back at no more than `context` bytes: when it has seen as
+// many, it starts again from the last half of them.
+std::string continued(const ls::Strategy& strategy, const Gpt& gpt, std::string text,
+                      std::size_t length, std::size_t context) {
+  const auto write = [&](const ls::Tensor& bytes, std::vector<ls::nn::KeyValueCache> caches) {
+    const ls::Tensor logits = gpt.next(bytes, caches);
+    const ls::Tensor byte = ls::categorical(ls::reshape(logits, {1, 256}) / 0.8, 1);
+    return Written{byte, std::move(caches)};
+  };
+  const auto begin = [&](const ls::Tensor& bytes) { return write(bytes, gpt.make_caches()); };
+  const auto go_on = [&](const Written& last) { return write(last.byte, last.caches); };
+  const std::size_t end = text.size() + length;
+  while (text.size() < end) {
+    std::vector<std::int64_t> seen;
+    for (std::size_t i = text.size() - std::min(text.size(), context / 2); i < text.size(); ++i)
+      seen.push_back(static_cast<unsigned char>(text[i]));
+    const auto count = static_cast<std::int64_t>(seen.size());
+    auto written = strategy.run(begin, ls::Tensor({1, count}, std::span<const std::int64_t>(seen)));
+    text += static_cast<char>(written[0].byte.item<int>());
+    for (std::size_t i = seen.size() + 1; i < context && text.size() < end; ++i) {
+      written = strategy.run(go_on, written);
+      text += static_cast<char>(written[0].byte.item<int>());
+    }
+  }
+  return text;
+}
+
+int main(int argc, char** argv) {
+  const examples::Flags flags(
+      argc, argv,
+      {{"text", "bible.txt", "file to learn"},
+       {"layers", "4", "of attention"},
+       {"size", "128", "of the vector of a position"},
+       {"heads", "4", "of attention"},
+       {"length", "64", "bytes that the model looks at"},
+       {"batch", "32", "windows of a step, on all replicas together"},
+       {"steps", "1000", "of training"},
+       {"rate", "0.001", "learning rate, reached after a tenth of the steps"},
+       {"precision", "float32", "or mixed_bfloat16: see nn/precision.h"},
+       {"report", "100", "steps between reports"},
+       {"sample", "400", "bytes to write in the end"}});
+  const ls::Strategy strategy = flags.strategy();
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::printf("%s\n", strategy.describe().c_str());
+  const auto length = flags.number<std::int64_t>("length");
+  const auto global_batch_size = flags.number<std::int64_t>("batch");
+  std::ostringstream file;
+  file << std::ifstream(flags.text("text"), std::ios::binary).rdbuf();
+  const std::string text = file.str();
+  if (text.size() < static_cast<std::size_t>(40 * length))
+    return std::fprintf(stderr, "%s: no text to learn\n", flags.text("text").c_str()), 2;
+  const std::size_t held_out = text.size() / 20;
+  const auto train =
+      strategy.distribute_dataset(windows(text.substr(0, text.size() - held_out), length)
+                                      .shuffle({.seed = 7})
+                                      .repeat()
+                                      .batch(global_batch_size)
+                                      .prefetch(2));
+  const auto validation = strategy.distribute_dataset(
+      windows(text.substr(text.size() - held_out), length).take(1000).batch(global_batch_size));
+
+  const auto scope = strategy.scope();
+  ls::nn::set_global_policy(flags.text("precision"));
+  const Gpt gpt({flags.number<std::int64_t>("layers"), flags.number<std::int64_t>("size"),
+                 flags.number<std::int64_t>("heads"), length});
+  const auto steps = flags.number<std::int64_t>("steps");
+  ls::optim::AdamW optimizer(
+      {.learning_rate = ls::optim::cosine_decay(
+           flags.number<double>("rate"),
+           {.decay_steps = steps - steps / 10, .alpha = 0.1, .warmup_steps = steps / 10}),
+       .weight_decay = 0.01,
+       .clip = {.global_norm = 1}});
+  optimizer.exclude_from_weight_decay({"bias", "gamma", "beta", "embeddings"});
+  ls::metrics::Mean mean_loss, validation_loss;
+
+  const auto losses_of = [&](const ls::Tensor& window) {
+    const ls::Tensor text_and_next = ls::cast(window, ls::DType::i32);
+    const ls::Tensor input = ls::slice(text_and_next, {0, 0}, {-1, length});
+    const ls::Tensor next = ls::slice(text_and_next, {0, 1}, {-1, length});
+    return ls::mean(ls::nn::sparse_softmax_cross_entropy(next, gpt(input)), {.axes = {1}});
+  };
+  const auto train_step = [&](const ls::Tensor& window) {
+    ls::GradientTape tape;
+    const ls::Tensor losses = losses_of(window);
+    optimizer.minimize(ls::nn::compute_average_loss(losses), gpt.variables(), tape);
+    mean_loss.update_state(losses);
+  };
+  const auto validation_step = [&](const ls::Tensor& window) {
+    validation_loss.update_state(losses_of(window));
+  };
+
+  auto batches = train.iterator();
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    strategy.run(train_step, *batches.next());
+    if (step % flags.number<std::int64_t>("report") != 0 && step != steps) continue;
+    std::printf("step %lld  loss %.6f\n", static_cast<long long>(step),
+                mean_loss.result().item<double>());
+    mean_loss.reset_state();
+  }
+  for (const auto& batch : validation) strategy.run(validation_step, batch);
+  std::printf("validation loss %.6f\n%s", validation_loss.result().item<double>(),
+              strategy.step_report().to_table().c_str());
+  const auto sample = flags.number<std::size_t>("sample");
+  if (sample == 0) return 0;
+  const std::string written = continued(strategy, gpt, text.substr(text.size() - held_out, 32),
+                                        sample, static_cast<std::size_t>(length));
+  std::fwrite(written.data(), 1, written.size(), stdout);
+  std::puts("");
+}
