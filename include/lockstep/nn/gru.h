@@ -18,7 +18,7 @@ struct GRUOptions {
   Activation recurrent_activation = sigmoid;
   bool use_bias = true;
   Initializer kernel_initializer = glorot_uniform;
-  Initializer recurrent_initializer = glorot_uniform;
+  Initializer recurrent_initializer = orthogonal();
   Initializer bias_initializer = zeros;
   std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "gru";

@@ -18,7 +18,7 @@ struct LSTMOptions {
   bool use_bias = true;
   bool unit_forget_bias = true;  // the forget gate's bias begins as 1
   Initializer kernel_initializer = glorot_uniform;
-  Initializer recurrent_initializer = glorot_uniform;
+  Initializer recurrent_initializer = orthogonal();
   Initializer bias_initializer = zeros;
   std::optional<PrecisionPolicy> dtype = {};  // unset: global_policy()
   std::string name = "lstm";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/nn/feed_forward.h>
+#include <lockstep/nn/layer_norm.h>
 #include <lockstep/nn/multi_head_attention.h>
 
 #include <optional>
@@ -56,15 +57,9 @@ class LOCKSTEP_EXPORT TransformerBlock : public Layer {
   Tensor finish(const Tensor& x, const Tensor& attended, CallOptions options,
                 SourceLocation at) const;
 
-  struct Norm {
-    Variable gamma, beta;
-  };
-  Tensor normalized(const Norm& norm, const Tensor& x, SourceLocation at) const;
-
-  double epsilon_;
-  Norm attention_norm_;
+  LayerNorm attention_norm_;
   MultiHeadAttention attention_;
-  Norm feed_forward_norm_;
+  LayerNorm feed_forward_norm_;
   FeedForward feed_forward_;
   Dropout dropout_;
 };
