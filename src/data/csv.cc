@@ -91,11 +91,12 @@ CsvReader::CsvReader(const CsvOptions& options, std::size_t num_leaves, const ch
 
 void CsvReader::read(std::string_view text, std::string_view file) {
   CsvRecords records(text, options_.delimiter, {.op = op_, .file = file, .line = 0, .at = at_});
-  std::vector<std::string> record, names;
+  std::vector<std::string_view> record;
+  std::vector<std::string> names;
   bool more = records.next(record);
   if (!more) records.place().fail(": the file is empty");
   if (options_.header) {
-    names = record;
+    names.assign(record.begin(), record.end());
   } else {
     for (std::size_t i = 0; i < record.size(); ++i) names.push_back(std::to_string(i));
   }
@@ -165,7 +166,7 @@ void CsvReader::add_column(const CsvColumn& description, std::size_t leaf) {
 }
 
 template <class T>
-T CsvReader::value_of(const Column& column, const std::string& field, const CsvPlace& place) const {
+T CsvReader::value_of(const Column& column, std::string_view field, const CsvPlace& place) const {
   const CsvColumn& description = column.description;
   const auto fail = [&](const auto&... parts) {
     place.fail(", column \"", description.name, "\": ", parts...);
@@ -185,7 +186,7 @@ T CsvReader::value_of(const Column& column, const std::string& field, const CsvP
   return *value;
 }
 
-void CsvReader::add(const Column& column, const std::string& field, const CsvPlace& place) {
+void CsvReader::add(const Column& column, std::string_view field, const CsvPlace& place) {
   Leaf& leaf = leaves_[column.leaf];
   with_type(leaf.dtype, [&]<class T>(T) {
     const T value = value_of<T>(column, field, place);

@@ -4,9 +4,10 @@
 #include <lockstep/data/csv.h>
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "data/csv_records.h"
@@ -27,7 +28,7 @@ class CsvReader {
  private:
   struct Column {
     CsvColumn description;
-    std::unordered_map<std::string, std::int64_t> categories;
+    std::map<std::string, std::int64_t, std::less<>> categories;
     std::size_t leaf = 0;
   };
   struct Leaf {
@@ -41,9 +42,9 @@ class CsvReader {
   // Which fields of a file's records the columns are.
   std::vector<std::size_t> fields_of(const std::vector<std::string>& names, bool first_file,
                                      const CsvPlace& place) const;
-  void add(const Column& column, const std::string& field, const CsvPlace& place);
+  void add(const Column& column, std::string_view field, const CsvPlace& place);
   template <class T>
-  T value_of(const Column& column, const std::string& field, const CsvPlace& place) const;
+  T value_of(const Column& column, std::string_view field, const CsvPlace& place) const;
 
   const CsvOptions options_;
   const std::size_t num_leaves_;

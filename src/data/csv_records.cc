@@ -17,28 +17,23 @@ CsvRecords::CsvRecords(std::string_view text, char delimiter, const CsvPlace& pl
   if (left_.starts_with(kByteOrderMark)) left_.remove_prefix(kByteOrderMark.size());
 }
 
-bool CsvRecords::next(std::vector<std::string>& fields) {
+bool CsvRecords::next(std::vector<std::string_view>& fields) {
   while (left_.starts_with('\n') || left_.starts_with("\r\n")) {
     left_.remove_prefix(left_.find('\n') + 1);
     ++next_line_;
   }
   place_.line = next_line_;
   if (left_.empty()) return false;
-  std::size_t count = 0;
+  fields.clear();
+  unquoted_.clear();
   do {
-    if (count == fields.size()) fields.emplace_back();
-    std::string& field = fields[count++];
-    if (left_.starts_with('"'))
-      read_quoted(field);
-    else
-      read_plain(field);
+    fields.push_back(left_.starts_with('"') ? read_quoted() : read_plain());
   } while (at_delimiter());
-  fields.resize(count);
   return true;
 }
 
-void CsvRecords::read_quoted(std::string& field) {
-  field.clear();
+std::string_view CsvRecords::read_quoted() {
+  std::string& field = unquoted_.emplace_back();
   left_.remove_prefix(1);
   for (;;) {
     const std::size_t quote = left_.find('"');
@@ -52,17 +47,18 @@ void CsvRecords::read_quoted(std::string& field) {
   next_line_ += std::count(field.begin(), field.end(), '\n');
   while (!left_.empty() && is_blank(left_.front()) && left_.front() != delimiter_)
     left_.remove_prefix(1);
+  return field;
 }
 
-void CsvRecords::read_plain(std::string& field) {
-  const char ends[] = {delimiter_, '\n'};
-  const std::size_t end = std::min(left_.find_first_of(std::string_view(ends, 2)), left_.size());
+std::string_view CsvRecords::read_plain() {
+  std::size_t end = 0;
+  while (end < left_.size() && left_[end] != delimiter_ && left_[end] != '\n') ++end;
   std::string_view text = left_.substr(0, end);
   left_.remove_prefix(end);
   if (text.ends_with('\r') && (left_.empty() || left_.front() == '\n')) text.remove_suffix(1);
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  field = text;
+  return text;
 }
 
 bool CsvRecords::at_delimiter() {

@@ -4,6 +4,7 @@
 #include <lockstep/base/check.h>
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,14 @@ class CsvRecords {
   // `text` must outlive it. Failures are DataLoss that names the op, the file and the line.
   CsvRecords(std::string_view text, char delimiter, const CsvPlace& place);
 
-  // Reads the next record; false, with the fields as they were, at the end.
-  bool next(std::vector<std::string>& fields);
+  // Reads the next record, whose fields last until the one after it; false at the end.
+  bool next(std::vector<std::string_view>& fields);
   // Of the record read last: the line on which it begins.
   const CsvPlace& place() const { return place_; }
 
  private:
-  void read_quoted(std::string& field);
-  void read_plain(std::string& field);
+  std::string_view read_quoted();
+  std::string_view read_plain();
   // Passes over what ends a field; true when the record goes on.
   bool at_delimiter();
 
@@ -46,6 +47,7 @@ class CsvRecords {
   char delimiter_;
   CsvPlace place_;
   std::int64_t next_line_ = 1;
+  std::deque<std::string> unquoted_;  // what the record's quoted fields say
 };
 
 }  // namespace lockstep::data
