@@ -163,13 +163,13 @@ double rank_statistic(const std::vector<float>& labels, const std::vector<float>
 TEST(AUC, OfManyExamplesIsNearTheRankStatistic) {
   Noise noise(3);
   std::vector<float> labels, scores;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 5000; ++i) {  // more than are compared at once
     labels.push_back(noise.next() < -0.4 ? 1 : 0);
     scores.push_back(static_cast<float>(0.4 + 0.2 * labels.back() + 0.3 * noise.next()));
   }
   AUC auc;
-  auc.update_state(Tensor({2000}, std::span<const float>(labels)),
-                   Tensor({2000}, std::span<const float>(scores)));
+  auc.update_state(Tensor({5000}, std::span<const float>(labels)),
+                   Tensor({5000}, std::span<const float>(scores)));
   EXPECT_NEAR(auc.result().item<double>(), rank_statistic(labels, scores), 1e-3);
 }
 
