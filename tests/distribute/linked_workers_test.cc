@@ -8,6 +8,7 @@
 #include <lockstep/comm/in_process.h>
 #include <lockstep/data/from_generator.h>
 #include <lockstep/data/from_tensors.h>
+#include <lockstep/metrics.h>
 #include <lockstep/nn.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
@@ -83,6 +84,26 @@ TEST(LinkedWorkers, MakeAndSeeValuesOfTheirOwnReplicas) {
     EXPECT_THAT(testing::items<int>(strategy.local_results(squares)),
                 ElementsAre(first * first, (first + 1) * (first + 1)));
     EXPECT_EQ(strategy.reduce(ReduceOp::sum, squares).item<int>(), 0 + 1 + 4 + 9);
+  });
+}
+
+TEST(LinkedWorkers, MetricsAreOverAllOfThem) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    metrics::ConfusionMatrix matrix(4);
+    metrics::AUC auc({.num_thresholds = 5});
+    const auto inside = strategy.run([&] {
+      const auto id = static_cast<std::int64_t>(testing::replica_index());
+      matrix.update_state(full({id}, static_cast<double>(id), DType::i64), zeros({id}, DType::i64));
+      // Scores 0.4, 0.5, 0.6 and 0.7, of which the second and fourth are of positives.
+      auc.update_state(Tensor({1}, {static_cast<float>(id % 2)}),
+                       Tensor({1}, {0.4f + 0.1f * static_cast<float>(id)}));
+      return auc.result();
+    });
+    EXPECT_THAT(unstack(matrix.result(), 1)[0].to_vector<double>(), ElementsAre(0, 1, 2, 3));
+    // Above 0.25 are all, above 0.5 the last two: (0, 0), (0.5, 0.5), (1, 1).
+    EXPECT_EQ(auc.result().item<double>(), 0.5);
+    EXPECT_THAT(testing::items(inside), ElementsAre(0.5, 0.5));
   });
 }
 
