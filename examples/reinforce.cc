@@ -3,11 +3,12 @@
 // own episodes outside of run, and the step learns from all of them.
 #include <lockstep/lockstep.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "flags.h"
@@ -19,15 +20,14 @@ constexpr std::int64_t kMostSteps = 500;  // an episode that gets here is perfec
 // keep the pole within 12 degrees and the cart within 2.4 m. SI units, Euler's rule.
 class CartPole {
  public:
-  using State = std::array<float, 4>;  // position, velocity, angle, angular velocity
-
   explicit CartPole(std::mt19937& random) {
     std::uniform_real_distribution<double> near_zero(-0.05, 0.05);
     for (double& number : state_) number = near_zero(random);
   }
 
-  // Whether the pole still stands afterwards.
-  bool push(bool right) {
+  // Nothing happens to a pole that has fallen.
+  void push(bool right) {
+    if (!standing_) return;
     constexpr double gravity = 9.8, cart = 1.0, pole = 0.1, half_length = 0.5, seconds = 0.02;
     auto& [x, velocity, angle, turning] = state_;
     const double force = right ? 10 : -10, sine = std::sin(angle), cosine = std::cos(angle);
@@ -39,68 +39,53 @@ class CartPole {
     velocity += seconds * linear;
     angle += seconds * turning;
     turning += seconds * angular;
-    return std::abs(x) <= 2.4 && std::abs(angle) <= 12 * 3.141592653589793 / 180;
+    standing_ = std::abs(x) <= 2.4 && std::abs(angle) <= 12 * 3.141592653589793 / 180;
   }
+  bool standing() const { return standing_; }
 
-  State state() const {
-    return {static_cast<float>(state_[0]), static_cast<float>(state_[1]),
-            static_cast<float>(state_[2]), static_cast<float>(state_[3])};
-  }
+  // Position, velocity, angle, angular velocity.
+  const std::array<double, 4>& state() const { return state_; }
 
  private:
   std::array<double, 4> state_;
+  bool standing_ = true;
 };
 
-// Episodes side by side: states [episodes, steps, 4], the rest [episodes, steps]. After an episode's
-// end all is 0.
+// Episodes side by side: states [steps, episodes, 4], the rest [steps, episodes]. `alive` is 1 as long
+// as an episode lasts, else 0; returns are the discounted sums of it from each step on.
 struct Rollout {
   ls::Tensor states, actions, alive, returns;
 };
 
 // Plays until all poles have fallen; `policy` gives the logit of a push to the right.
 Rollout play(const ls::nn::Sequential& policy, std::int64_t episodes, std::mt19937& random) {
-  const auto n = static_cast<std::size_t>(episodes), steps = static_cast<std::size_t>(kMostSteps);
   std::vector<CartPole> carts;
-  for (std::size_t i = 0; i < n; ++i) carts.emplace_back(random);
-  std::vector<float> states(n * steps * 4), actions(n * steps), alive(n * steps),
-      returns(n * steps);
-  std::vector<bool> standing(n, true);
+  while (std::ssize(carts) < episodes) carts.emplace_back(random);
   std::uniform_real_distribution<float> uniform;
-  bool any = true;
-  for (std::size_t t = 0; any && t < steps; ++t) {
-    std::vector<float> now(n * 4);
+  std::vector<float> states, actions, alive;
+  const auto n = static_cast<std::size_t>(episodes), most = n * kMostSteps;
+  while (alive.size() < most && std::ranges::any_of(carts, &CartPole::standing)) {
+    for (const CartPole& cart : carts)
+      for (const double number : cart.state()) states.push_back(static_cast<float>(number));
+    const auto now = std::span<const float>(states).last(4 * n);
+    const auto right = ls::sigmoid(policy(ls::Tensor({episodes, 4}, now))).to_vector<float>();
     for (std::size_t i = 0; i < n; ++i) {
-      const CartPole::State state = carts[i].state();
-      std::copy(state.begin(), state.end(), now.begin() + static_cast<std::ptrdiff_t>(4 * i));
-    }
-    const std::vector<float> right =
-        ls::sigmoid(policy(ls::Tensor({episodes, 4}, std::span<const float>(now))))
-            .to_vector<float>();
-    any = false;
-    for (std::size_t i = 0; i < n; ++i) {
-      const bool push_right = uniform(random) < right[i];  // drawn for the fallen, too
-      if (!standing[i]) continue;
-      const std::size_t at = i * steps + t;
-      std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(4 * i), 4,
-                  states.begin() + static_cast<std::ptrdiff_t>(4 * at));
-      actions[at] = push_right;
-      alive[at] = 1;
-      standing[i] = carts[i].push(push_right);
-      any = any || standing[i];
+      const bool to_the_right = uniform(random) < right[i];
+      actions.push_back(to_the_right);
+      alive.push_back(carts[i].standing());
+      carts[i].push(to_the_right);
     }
   }
-  constexpr float discount = 0.99f;  // a reward of 1 for each step
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t t = steps; t-- > 0;) {
-      const std::size_t at = i * steps + t;
-      returns[at] = alive[at] * (1 + (t + 1 < steps ? discount * returns[at + 1] : 0));
-    }
-  const auto tensor = [](const ls::Shape& shape, const std::vector<float>& values) {
-    return ls::Tensor(shape, std::span<const float>(values));
-  };
-  const ls::Shape each_step{episodes, kMostSteps};
-  return {tensor({episodes, kMostSteps, 4}, states), tensor(each_step, actions),
-          tensor(each_step, alive), tensor(each_step, returns)};
+  states.resize(4 * most);
+  actions.resize(most);
+  alive.resize(most);
+  std::vector<float> returns = alive;
+  for (std::size_t i = most - n; i-- > 0;) returns[i] += 0.99f * returns[i + n];
+  const ls::Shape shape{kMostSteps, episodes};
+  return {ls::Tensor({kMostSteps, episodes, 4}, std::span<const float>(states)),
+          ls::Tensor(shape, std::span<const float>(actions)),
+          ls::Tensor(shape, std::span<const float>(alive)),
+          ls::Tensor(shape, std::span<const float>(returns))};
 }
 
 int main(int argc, char** argv) {
@@ -124,7 +109,7 @@ int main(int argc, char** argv) {
     ls::ReplicaContext& replica = *ls::get_replica_context();
     // The baseline of a step is the mean return of all episodes, on all replicas, that reach it.
     const auto over_episodes = [&](const ls::Tensor& x) {
-      return replica.all_reduce(ls::ReduceOp::sum, ls::sum(x, {.axes = {0}}));
+      return replica.all_reduce(ls::ReduceOp::sum, ls::sum(x, {.axes = {1}, .keep_dims = true}));
     };
     const ls::Tensor reached = over_episodes(rollout.alive);
     const ls::Tensor baseline = over_episodes(rollout.returns) / ls::maximum(reached, 1);
@@ -138,7 +123,7 @@ int main(int argc, char** argv) {
     const ls::Tensor loss =
         ls::nn::compute_average_loss(surprise * (advantage / (spread + 1e-6)), {.count = count});
     optimizer.minimize(loss, policy.trainable_variables(), tape);
-    average_steps.update_state(ls::sum(rollout.alive, {.axes = {1}}));
+    average_steps.update_state(ls::sum(rollout.alive, {.axes = {0}}));
   };
 
   for (int update = 1; update <= flags.number<int>("updates"); ++update) {
