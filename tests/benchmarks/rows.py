@@ -69,12 +69,29 @@ def tensorflow(script):
                    ("tensorflow",))
 
 
+def has_bf16_products():
+    """Whether this CPU multiplies matrices of bf16 faster than of f32."""
+    try:
+        flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
 ROWS = {
     "mlp": [
         Row("MLP, 1 replica", training("mlp"),
             (libtorch("torch_mlp"), torch("torch_step.py", "mlp")), 1.15)],
     "lenet": [
         Row("LeNet, 1 replica", training("lenet"), (torch("torch_step.py", "lenet"),), 1.2)],
+    "resnet20": [
+        Row("ResNet-20, 1 replica", training("resnet20"), (torch("torch_step.py", "resnet20"),),
+            1.05)],
+    "gpt": [
+        Row("GPT, 1 replica", training("gpt"), (torch("torch_step.py", "gpt"),), 1.2)],
+    "bf16": [
+        Row("wide MLP, bf16 against f32", training("wide_mlp_bf16"), (training("wide_mlp"),), 1.5)
+    ] if has_bf16_products() else [],
     "scaling": [
         Row("MLP, 2 replicas against 2 threads that share nothing", training("mlp", 2),
             (ours("training_apart", "mlp", "2"),), 0.92)],
