@@ -36,7 +36,8 @@ struct BatchNormOptions {
 // from. The moving averages are equal on all replicas, to the last bit: `synchronized` they follow
 // the statistics of all rows, otherwise the mean of the replicas' statistics weighted by their
 // rows. So a call in training is a collective: every replica makes it, with rows or without. Rows
-// that are padding (distribute/tpu.h) count nowhere; without any rows the averages stay.
+// that are padding (distribute/tpu.h) count nowhere, where the first axis of x is the batch's;
+// without any rows the averages stay.
 //
 // Variables: "<name>/gamma" and "<name>/beta", and not trainable "<name>/moving_mean" and
 // "<name>/moving_variance", all [channels], f32 where x is of 16 bits.
