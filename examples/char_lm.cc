@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
        {"steps", "1000", "of training"},
        {"rate", "0.001", "learning rate, reached after a tenth of the steps"},
        {"precision", "float32", "or mixed_bfloat16: see nn/precision.h"},
-       {"report", "100", "steps between reports"},
+       {"print_every", "100", "steps between two lines of output"},
        {"sample", "400", "bytes to write in the end"}});
   const ls::Strategy strategy = flags.strategy();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -181,8 +181,8 @@ int main(int argc, char** argv) {
   auto batches = train.iterator();
   for (std::int64_t step = 1; step <= steps; ++step) {
     strategy.run(train_step, *batches.next());
-    if (step % flags.number<std::int64_t>("report") != 0 && step != steps) continue;
-    std::printf("step %lld  loss %.6f\n", static_cast<long long>(step),
+    if (step % flags.number<std::int64_t>("print_every") != 0 && step != steps) continue;
+    std::printf("step %lld: loss %.6f\n", static_cast<long long>(step),
                 mean_loss.result().item<double>());
     mean_loss.reset_state();
   }

@@ -3,7 +3,7 @@
 """torch_char_lm.py TEXT [--steps N] [--seed N] ...: examples/char_lm.cc in PyTorch, on one thread.
 
 The same architecture, initial distributions, windows, optimizer and schedule; only the random numbers
-differ. Prints the mean loss every --report steps and the validation loss in the end.
+differ. Prints the mean loss every --print_every steps and the validation loss in the end.
 """
 import argparse
 import math
@@ -73,7 +73,7 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("text")
     for name, value in (("layers", 4), ("size", 128), ("heads", 4), ("length", 64), ("batch", 32),
-                        ("steps", 1000), ("rate", 0.001), ("report", 100), ("seed", 0)):
+                        ("steps", 1000), ("rate", 0.001), ("print_every", 100), ("seed", 0)):
         parser.add_argument(f"--{name}", type=type(value), default=value)
     return parser.parse_args()
 
@@ -105,8 +105,8 @@ def main():
         optimizer.step()
         schedule.step()
         total += loss.item()
-        if step % o.report == 0:
-            print(f"step {step}  loss {total / o.report:.6f}", flush=True)
+        if step % o.print_every == 0:
+            print(f"step {step}: loss {total / o.print_every:.6f}", flush=True)
             total = 0.0
     with torch.no_grad():
         losses = [(loss_of(model, b) * len(b)).item() for b in validation.split(o.batch)]
