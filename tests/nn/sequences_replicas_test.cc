@@ -86,6 +86,16 @@ TEST(SequencesInReplicas, AreLearnedTheSameOnAnyNumberOfThem) {
   }
 }
 
+TEST(SequencesInReplicas, AreLearnedIn16Bits) {
+  for (const auto make_model : {make_transformer, make_recurrent}) {
+    const std::vector<double> full = train(testing::replicas(2), 20, make_model);
+    const PolicyScope mixed_layers(mixed_bfloat16);
+    const std::vector<double> mixed = train(testing::replicas(2), 20, make_model);
+    EXPECT_NE(mixed, full);
+    EXPECT_THAT(mixed, ::testing::Pointwise(::testing::DoubleNear(0.1), full));
+  }
+}
+
 TEST(SequencesXla, AreLearnedTheSameInATrace) {
   LOCKSTEP_REQUIRE_PLUGIN();
   for (const auto make_model : {make_transformer, make_recurrent}) {
