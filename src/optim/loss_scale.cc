@@ -18,6 +18,7 @@ namespace {
 constexpr const char* kClass = "LossScaleOptimizer";
 constexpr double kInitialScale = 1 << 15;
 constexpr std::int64_t kGrowthSteps = 2000;
+constexpr double kLargestThatGrows = 0x1p127;  // excluded; f32 ends below twice that
 
 LossScaleOptions checked(const LossScaleOptions& options, SourceLocation at) {
   const double scale = options.initial_scale.value_or(kInitialScale);
@@ -124,8 +125,9 @@ void LossScaleOptimizer::adapt(const Tensor& overflow, const Tensor& voted) {
   const Tensor good = good_steps_.read() + 1;
   const Tensor grows = greater_equal(good, static_cast<double>(*options_.growth_steps));
   update(scale_, [&](const Tensor& scale) {
-    const Tensor larger = scale * 2.0, smaller = maximum(scale * 0.5, options_.min_scale);
-    const Tensor grown = select(logical_and(grows, is_finite(larger)), larger, scale);
+    const Tensor smaller = maximum(scale * 0.5, options_.min_scale);
+    const Tensor grown =
+        select(logical_and(grows, less(scale, kLargestThatGrows)), scale * 2.0, scale);
     return select(overflow, smaller, select(voted, scale, grown));
   });
   update(good_steps_, [&](const Tensor& before) {

@@ -128,6 +128,19 @@ TEST(LossScaleOptimizer, KeepsItsStateWithTheInnerOptimizers) {
                                                       "skipped_steps", "consecutive_skips"}));
 }
 
+// XLA rewrites products of constants, of which a check is not to be one.
+TEST(LossScaleXla, SeesWhatOverflowsInTheLastProduct) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const TPUStrategy strategy({.replicas = 1});
+  const auto scope = strategy.scope();
+  const Variable w(Tensor(1.0f)), huge(Tensor(3e38f), {.trainable = false});
+  SGD sgd({.learning_rate = 1});
+  LossScaleOptimizer optimizer(sgd, {.initial_scale = 2});
+  strategy.run([&] { optimizer.apply_gradients({huge.read() * 2.0}, {w}); });
+  EXPECT_EQ(w.read().item<float>(), 1);
+  EXPECT_EQ(optimizer.skipped_steps().read().item<int>(), 1);
+}
+
 // ---- a fake overflow on replica k at step s
 
 class Overflows : public testing::OnStrategies {};
