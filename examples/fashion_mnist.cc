@@ -52,7 +52,8 @@ int main(int argc, char** argv) {
                                  ls::nn::Dense(128, 10, {.dtype = ls::nn::float32})};
   const int epochs = flags.number<int>("epochs");
   ls::optim::Adam adam(
-      {.learning_rate = ls::optim::one_cycle(3e-3, {.total_steps = epochs * train.cardinality()})});
+      {.learning_rate = ls::optim::one_cycle(flags.number<double>("learning_rate"),
+                                             {.total_steps = epochs * train.cardinality()})});
   ls::optim::LossScaleOptimizer optimizer(adam);  // mixed_float16 needs it, the others lose nothing
   ls::metrics::SparseCategoricalAccuracy accuracy;
   ls::metrics::Mean mean_loss;
