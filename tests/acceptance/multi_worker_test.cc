@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -113,6 +114,35 @@ void train_large(const Strategy& strategy) {
               static_cast<unsigned long long>(hash_of(model.trainable_variables())));
 }
 
+// Two steps; the second one's gradient is infinite on replica 2.
+void overflow(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const nn::Dense layer(4, 3);
+  optim::Adam adam({.learning_rate = 0.1});
+  optim::LossScaleOptimizer optimizer(adam);
+  std::uint64_t hashes[2] = {};
+  for (std::uint64_t& hash : hashes) {
+    const bool second = &hash == &hashes[1];
+    strategy.run([&] {
+      const bool faulty = second && get_replica_context()->replica_index() == 2;
+      GradientTape tape;
+      const Tensor loss = sum(square(layer(ones({2, 4})) - 1.0f)) *
+                          (faulty ? std::numeric_limits<double>::infinity() : 1.0);
+      optimizer.minimize(loss, layer.trainable_variables(), tape);
+    });
+    std::vector<Variable> state = layer.variables();
+    for (const Variable& variable : layer.variables())
+      for (const char* slot : {"m", "v"}) state.push_back(adam.slot(variable, slot));
+    hash = hash_of(state);
+  }
+  lockstep::testing::require_equal_replicas(std::vector{optimizer.scale()});
+  std::printf("weights %016llx %s, scale %g, %d updates, %d skipped\n",
+              static_cast<unsigned long long>(hashes[1]),
+              hashes[0] == hashes[1] ? "unchanged" : "changed",
+              optimizer.scale().read().item<double>(), optimizer.iterations().read().item<int>(),
+              optimizer.skipped_steps().read().item<int>());
+}
+
 void draw(const Strategy& strategy) {
   const auto scope = strategy.scope();
   const Variable weights(normal({1000}));
@@ -144,6 +174,7 @@ void meet(const Strategy& strategy, const std::string& how) {
 void play(const std::string& scenario, const Strategy& strategy) {
   if (scenario == "digits") return train_digits(strategy);
   if (scenario == "large") return train_large(strategy);
+  if (scenario == "overflow") return overflow(strategy);
   if (scenario == "draw") return draw(strategy);
   if (scenario == "steps") return reduce_all(strategy, 1'000'000);
   if (scenario == "few steps") return reduce_all(strategy, 5);
@@ -277,6 +308,12 @@ TEST(Workers, S12_SameStartEverywhere) {
   EXPECT_EQ(weights[0], weights[2]);
   EXPECT_EQ(weights[1], weights[2]);
   EXPECT_NE(weights[3], weights[2]);
+}
+
+TEST(Workers, S41_OverflowOnOneReplicaOfTwoWorkers) {
+  const std::string two = trained("overflow", 2, 2);
+  EXPECT_THAT(two, ::testing::EndsWith("unchanged, scale 16384, 1 updates, 1 skipped"));
+  EXPECT_EQ(trained("overflow", 1, 4), two);
 }
 
 TEST(Workers, S14_MissingPeer) {
