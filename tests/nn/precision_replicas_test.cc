@@ -66,5 +66,27 @@ TEST_P(MixedTraining, FollowsF32) {
     });
 }
 
+// The cast back to f32 is the last op of a weight's gradient, and writes it where it is reduced.
+TEST(MixedTrainingInPlace, CopiesNoGradientsAndNoWeights) {
+  const MirroredStrategy strategy = testing::replicas(2);
+  const auto scope = strategy.scope();
+  const PolicyScope precision(mixed_float16);
+  const Sequential model(Dense(8, 16, {.activation = relu}), Dense(16, 4));
+  optim::Adam adam;
+  optim::LossScaleOptimizer optimizer(adam, {.initial_scale = 8});
+  const auto step = [&] {
+    GradientTape tape;
+    const Tensor loss = sum(square(cast(model(lockstep::ones({6, 8})), DType::f32)));
+    optimizer.minimize(loss, model.trainable_variables(), tape);
+  };
+  strategy.run(step);
+  auto& gradients = telemetry::counter("lockstep_gradient_copied_bytes_total");
+  const std::int64_t weights_before = update_copies(), gradients_before = gradients.value();
+  for (int i = 0; i < 5; ++i) strategy.run(step);
+  EXPECT_EQ(update_copies(), weights_before);
+  EXPECT_EQ(gradients.value(), gradients_before);
+  EXPECT_EQ(optimizer.iterations().read().item<int>(), 6);
+}
+
 }  // namespace
 }  // namespace lockstep::nn
