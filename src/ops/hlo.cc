@@ -216,6 +216,12 @@ Expr atan(const Expr& x) {
   return sign(x) * select(steep, rest, angle);
 }
 
+Expr is_finite(const Expr& x) {
+  if (!is_floating(x.element())) return equal(x, x);
+  // Not x * 0 == 0: XLA makes y * 0 of (y * 2) * 0, even where y * 2 overflows.
+  return abs(x) < std::numeric_limits<double>::infinity();
+}
+
 Expr erf(const Expr& x) { return x.element() == Element::f64 ? erf_f64(x) : erf_f32(x); }
 
 Expr floor_mod(const Expr& a, const Expr& b) {

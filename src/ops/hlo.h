@@ -84,6 +84,7 @@ LOCKSTEP_HLO_UNARY(sqrt, sqrt)
 LOCKSTEP_HLO_UNARY(tanh, tanh)
 LOCKSTEP_HLO_UNARY(operator-, negate)
 #undef LOCKSTEP_HLO_UNARY
+Expr is_finite(const Expr& x);  // integers are
 // By polynomials of the library's own.
 Expr erf(const Expr& x);
 Expr atan(const Expr& x);

@@ -343,8 +343,8 @@ struct IsFinite : OnNumbers {
     return true;
   }
   template <class E>
-  static E traced(const E& x) {  // what is not finite times zero is no zero
-    return equal(x * 0, 0);
+  static E traced(const E& x) {
+    return is_finite(x);
   }
 };
 
@@ -367,7 +367,7 @@ struct IsInf : OnNumbers {
   }
   template <class E>
   static E traced(const E& x) {
-    return equal(x, x) & not_equal(x * 0, 0);
+    return equal(x, x) ^ is_finite(x);
   }
 };
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -102,9 +101,7 @@ Tensor is_finite_all(std::span<const Tensor> tensors) {
   for (const Tensor& x : tensors) {
     const Expr value = hlo::wide_operand("is_finite_all", x);
     const Expr yes = hlo::constant(1, {Element::boolean, Shape{}});
-    // Not by value * 0 == 0: XLA makes y * 0 of (y * 2) * 0, even where y * 2 overflows.
-    const Expr finite = hlo::abs(value) < std::numeric_limits<double>::infinity();
-    all = all & hlo::reduce("and", finite, yes, hlo::axes_up_to(x.rank()));
+    all = all & hlo::reduce("and", hlo::is_finite(value), yes, hlo::axes_up_to(x.rank()));
   }
   return hlo::tensor(all, DType::boolean);
 }
