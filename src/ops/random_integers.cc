@@ -40,23 +40,32 @@ void sort_by_digits(std::uint64_t* keys, std::uint64_t* moved, std::int64_t n, i
   for (std::int64_t i = 0; i < n; ++i) keys[begin_upper[upper(moved[i])]++] = moved[i];
 }
 
-// Sorts random keys and leaves of each its bits below `mask`: by as many of their upper bits as make
-// most of them distinct, in an even number of digits from the lowest on; then those that agree in all
-// of these.
-void sort_random(std::uint64_t* keys, std::int64_t n, std::uint64_t mask) {
-  const int bits = std::bit_width(static_cast<std::uint64_t>(n)) + 2;
-  const int pairs = (bits - 1) / (2 * kLongestDigit) + 1, digit = (bits - 1) / (2 * pairs) + 1;
-  const int sorted = 2 * pairs * digit;
+// Sorts keys of which few come before a smaller one, and those not far from it.
+void sort_nearly_sorted(std::uint64_t* keys, std::int64_t n) {
+  std::uint64_t largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint64_t key = keys[i];
+    if (key >= largest) {
+      largest = key;
+      continue;
+    }
+    std::int64_t to = i;
+    for (; to > 0 && keys[to - 1] > key; --to) keys[to] = keys[to - 1];
+    keys[to] = key;
+  }
+}
+
+// Sorts random keys: by as many of their upper bits as make most of them distinct, in an even number
+// of digits from the lowest on; then those that agree in all of these.
+void sort_random(std::uint64_t* keys, std::int64_t n) {
+  const int bits = std::bit_width(static_cast<std::uint64_t>(n));
+  const int pairs = (bits - 1) / (2 * kLongestDigit) + 1;
+  const int digit = std::min(kLongestDigit, (bits + 1) / (2 * pairs) + 1);
   const Buffer memory = Buffer::allocate(Device{}, static_cast<std::size_t>(n) * sizeof(*keys));
   auto* const moved = static_cast<std::uint64_t*>(memory.data());
   for (int pair = pairs; pair > 0; --pair)
     sort_by_digits(keys, moved, n, 64 - 2 * pair * digit, digit);
-  for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
-    const std::uint64_t upper = keys[begin] >> (64 - sorted);
-    for (end = begin + 1; end < n && keys[end] >> (64 - sorted) == upper;) ++end;
-    if (end - begin > 1) std::sort(keys + begin, keys + end);
-    for (std::int64_t i = begin; i < end; ++i) keys[i] &= mask;
-  }
+  sort_nearly_sorted(keys, n);
 }
 
 // bits range / 2^64: each number of the range is as likely, but for one part in 2^64 / range.
@@ -180,7 +189,8 @@ Tensor permutation(std::int64_t n, SourceLocation at) {
                                keys[i + k] = (wide_word(words, k) & ~number) |
                                              static_cast<std::uint64_t>(i + k);
                            });
-  sort_random(keys, n, number);
+  sort_random(keys, n);
+  for (std::int64_t i = 0; i < n; ++i) keys[i] &= number;
   return y;
 }
 

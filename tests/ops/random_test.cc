@@ -4,6 +4,7 @@
 #include <lockstep/tensor/factory.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -169,6 +170,29 @@ TEST(Permutation, HoldsEveryNumberOnce) {
         with_state({.seed = 6}, [&] { return permutation(n).to_vector<std::int64_t>(); });
     std::sort(values.begin(), values.end());
     for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(values[static_cast<std::size_t>(i)], i);
+  }
+}
+
+// As keys increase strictly, no number comes twice. Sizes of one and two pairs of digits.
+TEST(Permutation, IsTheOrderOfItsRandomBits) {
+  const RandomState state{.seed = 21, .stream = 22, .counter = 23};
+  for (const std::size_t n : {2, 1000, 65536, 100001, 1 << 24}) {
+    std::vector<std::uint32_t> words((n + 1) / 2 * 4);
+    random_kernels().words({state.seed, state.stream, state.counter}, words.data(),
+                           static_cast<std::int64_t>(words.size() / 4));
+    const auto key = [&](std::int64_t number) {
+      const auto i = static_cast<std::size_t>(number);
+      return ((words[2 * i] | std::uint64_t{words[2 * i + 1]} << 32) & ~(std::bit_ceil(n) - 1)) | i;
+    };
+    const Tensor order = with_state(state, [&] { return permutation(static_cast<int>(n)); });
+    const auto y = order.data<std::int64_t>();
+    ASSERT_EQ(y.size(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_TRUE(y[i] >= 0 && static_cast<std::size_t>(y[i]) < n) << y[i];
+      if (i > 0) {
+        ASSERT_LT(key(y[i - 1]), key(y[i])) << i << " of " << n;
+      }
+    }
   }
 }
 
