@@ -2,6 +2,10 @@
 #include "ops/math.h"
 #include "ops/random_kernels.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace lockstep::LOCKSTEP_ISA_NAMESPACE {
 namespace {
 
@@ -11,35 +15,70 @@ struct Batch {
   std::uint32_t words[4][kBatch];
 };
 
+// So many 64-bit lanes in a register, and so many registers of each word that the others hide how
+// long a product takes.
+#if defined(__AVX512F__)
+constexpr int kLanes = 8, kRegisters = 4;
+#elif defined(__AVX2__)
+constexpr int kLanes = 4, kRegisters = 2;
+#else
+constexpr int kLanes = 2, kRegisters = 2;
+#endif
+typedef std::uint64_t Lanes __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
+typedef std::uint32_t Halves __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
+
+// Of the lower half of each lane. Compilers that do not know the upper one to be 0 multiply thrice.
+[[gnu::always_inline]] inline Lanes product(Lanes a, std::uint32_t b) {
+  const Lanes all = Lanes{} + b;
+#if defined(__AVX512F__)
+  return (Lanes)_mm512_mul_epu32((__m512i)a, (__m512i)all);
+#elif defined(__AVX2__)
+  return (Lanes)_mm256_mul_epu32((__m256i)a, (__m256i)all);
+#elif defined(__SSE2__)
+  return (Lanes)_mm_mul_epu32((__m128i)a, (__m128i)all);
+#else
+  return (a & 0xFFFFFFFFu) * all;
+#endif
+}
+
+[[gnu::always_inline]] inline void store_lower(const Lanes& x, std::uint32_t* y) {
+  const Halves lower = __builtin_convertvector(x, Halves);
+  __builtin_memcpy(y, &lower, sizeof lower);
+}
+
 // Philox 4x32-10: ten rounds of two multiplications, the key advanced by Weyl constants in between.
+// A word is the lower half of its lane; above it stands what a round left there.
 void philox(const PhiloxStream& from, std::int64_t first, Batch& batch) {
-  std::uint32_t x0[kBatch], x1[kBatch], x2[kBatch], x3[kBatch];
-  const std::uint64_t counter = from.counter + static_cast<std::uint64_t>(first);
-  for (int i = 0; i < kBatch; ++i) {
-    const std::uint64_t own = counter + static_cast<std::uint64_t>(i);
-    x0[i] = static_cast<std::uint32_t>(own);
-    x1[i] = static_cast<std::uint32_t>(own >> 32);
-    x2[i] = static_cast<std::uint32_t>(from.stream);
-    x3[i] = static_cast<std::uint32_t>(from.stream >> 32);
-  }
-  auto key0 = static_cast<std::uint32_t>(from.seed);
-  auto key1 = static_cast<std::uint32_t>(from.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kBatch; ++i) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * x0[i];
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * x2[i];
-      x0[i] = static_cast<std::uint32_t>(p1 >> 32) ^ x1[i] ^ key0;
-      x2[i] = static_cast<std::uint32_t>(p0 >> 32) ^ x3[i] ^ key1;
-      x1[i] = static_cast<std::uint32_t>(p1);
-      x3[i] = static_cast<std::uint32_t>(p0);
+  Lanes place;
+  for (int i = 0; i < kLanes; ++i) place[i] = static_cast<std::uint64_t>(i);
+  for (int block = 0; block < kBatch; block += kRegisters * kLanes) {
+    Lanes x0[kRegisters], x1[kRegisters], x2[kRegisters], x3[kRegisters];
+    for (int i = 0; i < kRegisters; ++i) {
+      x0[i] = place + (from.counter + static_cast<std::uint64_t>(first + block + i * kLanes));
+      x1[i] = x0[i] >> 32;
+      x2[i] = Lanes{} + from.stream;
+      x3[i] = x2[i] >> 32;
     }
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
+    auto key0 = static_cast<std::uint32_t>(from.seed);
+    auto key1 = static_cast<std::uint32_t>(from.seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int i = 0; i < kRegisters; ++i) {
+        const Lanes p0 = product(x0[i], 0xD2511F53u), p1 = product(x2[i], 0xCD9E8D57u);
+        x0[i] = (p1 >> 32) ^ x1[i] ^ std::uint64_t{key0};
+        x2[i] = (p0 >> 32) ^ x3[i] ^ std::uint64_t{key1};
+        x1[i] = p1;
+        x3[i] = p0;
+      }
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
+    }
+    for (int i = 0; i < kRegisters; ++i) {
+      store_lower(x0[i], batch.words[0] + block + i * kLanes);
+      store_lower(x1[i], batch.words[1] + block + i * kLanes);
+      store_lower(x2[i], batch.words[2] + block + i * kLanes);
+      store_lower(x3[i], batch.words[3] + block + i * kLanes);
+    }
   }
-  __builtin_memcpy(batch.words[0], x0, sizeof x0);
-  __builtin_memcpy(batch.words[1], x1, sizeof x1);
-  __builtin_memcpy(batch.words[2], x2, sizeof x2);
-  __builtin_memcpy(batch.words[3], x3, sizeof x3);
 }
 
 // Calls transform(batch, y) for batches of 4 x kBatch elements, the last one by way of a copy.
