@@ -131,13 +131,15 @@ int main(int argc, char** argv) {
   const ls::Strategy strategy = flags.strategy();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("%s\n", strategy.describe().c_str());
-  const auto length = flags.number<std::int64_t>("length");
+  const auto length = flags.number<std::int64_t>("length", 2);
   const auto global_batch_size = flags.number<std::int64_t>("batch");
   std::ostringstream file;
   file << std::ifstream(flags.text("text"), std::ios::binary).rdbuf();
   const std::string text = file.str();
   if (text.size() < static_cast<std::size_t>(40 * length))
-    return std::fprintf(stderr, "%s: no text to learn\n", flags.text("text").c_str()), 2;
+    return std::fprintf(stderr, "%s: expected a text of %d characters or more, got %zu\n",
+                        flags.text("text").c_str(), static_cast<int>(40 * length), text.size()),
+           2;
   const std::size_t held_out = text.size() / 20;
   const auto train =
       strategy.distribute_dataset(windows(text.substr(0, text.size() - held_out), length)
@@ -181,7 +183,7 @@ int main(int argc, char** argv) {
   auto batches = train.iterator();
   for (std::int64_t step = 1; step <= steps; ++step) {
     strategy.run(train_step, *batches.next());
-    if (step % flags.number<std::int64_t>("print_every") != 0 && step != steps) continue;
+    if (step % flags.number<std::int64_t>("print_every", 1) != 0 && step != steps) continue;
     std::printf("step %lld: loss %.6f\n", static_cast<long long>(step),
                 mean_loss.result().item<double>());
     mean_loss.reset_state();

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,12 +51,13 @@ class Flags {
   }
 
   template <class T>
-  T number(std::string_view name) const {
+  T number(std::string_view name, T least = std::numeric_limits<T>::lowest()) const {
     const std::string& digits = text(name);
     T value{};
     const char* const last = digits.data() + digits.size();
     const auto [stopped, error] = std::from_chars(digits.data(), last, value);
     if (error != std::errc() || stopped != last) fail("expected a number, got", digits);
+    if (value < least) fail(("--" + std::string(name) + " is too small:").c_str(), digits);
     return value;
   }
 

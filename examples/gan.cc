@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < kCriticSteps; ++i)
       distance = strategy.reduce(ls::ReduceOp::sum, strategy.run(critic_step, *batches.next()));
     strategy.run(generator_step);
-    if (step % flags.number<int>("print_every") == 0)
+    if (step % flags.number<int>("print_every", 1) == 0)
       std::printf("step %d: distance %.6f\n", step, distance.item<double>());
   }
   const ls::Tensor samples = strategy.gather(strategy.run([&] { return made(4 * rows); }));

@@ -141,5 +141,6 @@ int main(int argc, char** argv) {
       std::printf("update %d: %.1f steps on average%s\n", update, steps, solved ? ", solved" : "");
     if (solved) return 0;
   }
+  if (strategy.workers().is_chief()) std::printf("not solved\n");
   return 1;
 }
