@@ -73,6 +73,10 @@ void require_column(const CsvColumn& column, const CsvOptions& options, const ch
   require(floating || (missing == std::floor(missing) && std::abs(missing) <= most), at, op,
           "column \"", column.name, "\" is ", name_of(column.dtype), ", which cannot hold ",
           missing, " for missing fields");
+  require(column.dtype != DType::f32 || !std::isfinite(missing) ||
+              std::abs(missing) <= std::numeric_limits<float>::max(),
+          at, op, "column \"", column.name, "\" is f32, which cannot hold ", missing,
+          " for missing fields");
 }
 
 }  // namespace
@@ -82,11 +86,9 @@ CsvReader::CsvReader(const CsvOptions& options, std::size_t num_leaves, const ch
     : options_(options), num_leaves_(num_leaves), op_(op), at_(at) {
   require(options.delimiter != '"' && options.delimiter != '\n' && options.delimiter != '\r', at,
           op, "expected a delimiter that is no quote and no line end");
-  for (const CsvColumn& column : options.columns) require_column(column, options, op, at);
-  if (!options.label) return;
-  require_column(*options.label, options, op, at);
-  require(num_leaves == 2, at, op, "with a label expected T to hold two tensors, the columns and ",
-          "the label, got ", num_leaves);
+  require(!options.label || num_leaves == 2, at, op,
+          "with a label expected T to hold two tensors, the columns and ", "the label, got ",
+          num_leaves);
 }
 
 void CsvReader::read(std::string_view text, std::string_view file) {
@@ -102,6 +104,10 @@ void CsvReader::read(std::string_view text, std::string_view file) {
   }
   const bool first_file = columns_.empty();
   if (first_file) choose_columns(names);
+  if (first_file) num_fields_ = names.size();
+  if (!options_.header && names.size() != num_fields_)
+    records.place().fail(": expected ", num_fields_, " fields, as in the first file, got ",
+                         names.size());
   const std::vector<std::size_t> fields = fields_of(names, first_file, records.place());
   if (options_.header) more = records.next(record);
   for (; more; more = records.next(record), ++rows_) {
@@ -152,10 +158,12 @@ void CsvReader::choose_columns(const std::vector<std::string>& names) {
 }
 
 void CsvReader::add_column(const CsvColumn& description, std::size_t leaf) {
+  require_column(description, options_, op_, at_);
   Column column{.description = description, .categories = {}, .leaf = leaf};
   if (!column.description.missing) column.description.missing = options_.missing;
   for (const std::string& category : description.categories)
-    column.categories.emplace(category, std::ssize(column.categories));
+    require(column.categories.emplace(category, std::ssize(column.categories)).second, at_, op_,
+            "column \"", description.name, "\" has two categories ", shown(category));
   Leaf& values = leaves_[leaf];
   const bool alone = columns_.empty() || columns_.back().leaf != leaf;
   require(alone || values.dtype == description.dtype, at_, op_,

@@ -50,6 +50,7 @@ class CsvReader {
   const std::size_t num_leaves_;
   const char* const op_;
   const SourceLocation at_;
+  std::size_t num_fields_ = 0;  // of the first file
   std::vector<Column> columns_;
   std::vector<Leaf> leaves_;
   std::int64_t rows_ = 0;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/csv_records.h"
 
-#include <algorithm>
-
 namespace lockstep::data {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 
 }  // namespace
 
@@ -18,18 +17,29 @@ CsvRecords::CsvRecords(std::string_view text, char delimiter, const CsvPlace& pl
 }
 
 bool CsvRecords::next(std::vector<std::string_view>& fields) {
-  while (left_.starts_with('\n') || left_.starts_with("\r\n")) {
-    left_.remove_prefix(left_.find('\n') + 1);
-    ++next_line_;
+  while (take_line_end()) {
   }
   place_.line = next_line_;
   if (left_.empty()) return false;
   fields.clear();
   unquoted_.clear();
   do {
+    skip_blanks();
     fields.push_back(left_.starts_with('"') ? read_quoted() : read_plain());
   } while (at_delimiter());
   return true;
+}
+
+bool CsvRecords::take_line_end() {
+  if (left_.empty() || !is_line_end(left_.front())) return false;
+  left_.remove_prefix(left_.starts_with("\r\n") ? 2 : 1);
+  ++next_line_;
+  return true;
+}
+
+void CsvRecords::skip_blanks() {
+  while (!left_.empty() && is_blank(left_.front()) && left_.front() != delimiter_)
+    left_.remove_prefix(1);
 }
 
 std::string_view CsvRecords::read_quoted() {
@@ -44,36 +54,28 @@ std::string_view CsvRecords::read_quoted() {
     field += '"';
     left_.remove_prefix(1);
   }
-  next_line_ += std::count(field.begin(), field.end(), '\n');
-  while (!left_.empty() && is_blank(left_.front()) && left_.front() != delimiter_)
-    left_.remove_prefix(1);
+  for (std::size_t i = 0; i < field.size(); ++i)
+    next_line_ += is_line_end(field[i]) && !std::string_view(field).substr(i).starts_with("\r\n");
+  skip_blanks();
   return field;
 }
 
 std::string_view CsvRecords::read_plain() {
   std::size_t end = 0;
-  while (end < left_.size() && left_[end] != delimiter_ && left_[end] != '\n') ++end;
+  while (end < left_.size() && left_[end] != delimiter_ && !is_line_end(left_[end])) ++end;
   std::string_view text = left_.substr(0, end);
   left_.remove_prefix(end);
-  if (text.ends_with('\r') && (left_.empty() || left_.front() == '\n')) text.remove_suffix(1);
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
 bool CsvRecords::at_delimiter() {
-  if (left_.starts_with("\r\n")) left_.remove_prefix(1);
-  if (left_.empty() || left_ == "\r") {
-    left_ = {};
-    return false;
-  }
-  const char end = left_.front();
-  if (end != delimiter_ && end != '\n')
+  if (left_.empty() || take_line_end()) return false;
+  if (left_.front() != delimiter_)
     place_.fail(": expected the field to end after its closing quote, got \"", left_.substr(0, 16),
                 '"');
   left_.remove_prefix(1);
-  if (end == '\n') ++next_line_;
-  return end == delimiter_;
+  return true;
 }
 
 }  // namespace lockstep::data

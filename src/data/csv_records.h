@@ -23,10 +23,10 @@ struct CsvPlace {
   }
 };
 
-// The records of comma-separated text. Lines end in "\n" or "\r\n", the last may lack it; those
+// The records of comma-separated text. Lines end in "\n", "\r\n" or "\r", the last may lack it; those
 // without any character are passed over. A field that begins with a quote ends with one, holds
-// delimiters and line ends as they are, and quotes as two. Blanks around fields that are not quoted
-// are left out, and so is a byte order mark.
+// delimiters and line ends as they are, and quotes as two. Blanks around fields are left out, those
+// within quotes are not; a byte order mark is.
 class CsvRecords {
  public:
   // `text` must outlive it. Failures are DataLoss that names the op, the file and the line.
@@ -38,6 +38,9 @@ class CsvRecords {
   const CsvPlace& place() const { return place_; }
 
  private:
+  // Passes over a line end if one is next.
+  bool take_line_end();
+  void skip_blanks();
   std::string_view read_quoted();
   std::string_view read_plain();
   // Passes over what ends a field; true when the record goes on.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -97,6 +98,9 @@ TEST(FromCsv, ReadsWhatProgramsWrite) {
   EXPECT_THAT(whole("a;b\n1;2\n", {.delimiter = ';'}), holds({1, 2}));
   EXPECT_THAT(whole("a\tb\n1\t2\n", {.delimiter = '\t'}), holds({1, 2}));
   EXPECT_THAT(whole("1e-50,1e-320\n", kPlain), holds({0, 0}));
+  EXPECT_THAT(whole("a,b\r1,2\r\r3,4\r"), holds({1, 2, 3, 4}));
+  EXPECT_THAT(whole("a, \"b\"\n1, \"2\" \n", {.columns = {{.name = "b"}}}), holds({2}));
+  EXPECT_THAT(whole("a\tb\n\t \"2\"\n", {.missing = -1, .delimiter = '\t'}), holds({-1, 2}));
 }
 
 TEST(FromCsv, NamesLineAndColumnOfWhatIsNoNumber) {
@@ -113,6 +117,8 @@ TEST(FromCsv, NamesLineAndColumnOfWhatIsNoNumber) {
     EXPECT_THAT([&] { whole(text, integers); }, throws<DataLoss>("line 1", "number of i32"));
   // A quoted field of two lines counts as two.
   EXPECT_THAT([] { whole("a,b\n1,2\n\"\n3\",4\n5,x\n", {.columns = {{.name = "b"}}}); },
+              throws<DataLoss>("line 5, column \"b\"", "\"x\""));
+  EXPECT_THAT([] { whole("a,b\r1,2\r\"\r3\",4\r5,x\r", {.columns = {{.name = "b"}}}); },
               throws<DataLoss>("line 5, column \"b\"", "\"x\""));
 }
 
@@ -148,6 +154,14 @@ TEST(FromCsv, RefusesOptionsThatNoTableFits) {
   EXPECT_THAT(
       [] { whole("a\n", {.columns = {{.name = "a", .dtype = DType::i32, .missing = 0.5}}}); },
       throws<InvalidArgument>("0.5"));
+  EXPECT_THAT([] { whole("a\n\n1\n", {.missing = 1e39}); },
+              throws<InvalidArgument>("column \"a\" is f32", "1e+39"));
+  EXPECT_TRUE(std::isnan(whole("a,b\n1,\n", {.missing = NAN}).data<float>()[1]));
+  EXPECT_THAT(
+      [] {
+        whole("c\nred\n", {.columns = {{.name = "c", .categories = {"red", "red"}}}});
+      },
+      throws<InvalidArgument>("column \"c\"", "two categories \"red\""));
   const auto error = caught<InvalidArgument>([] { from_csv<Tensor>({}); });
   EXPECT_EQ(error->location().line, __LINE__ - 1);
   EXPECT_THAT([] { from_csv<Tensor>({"no/such.csv"}); },
@@ -246,6 +260,16 @@ TEST_F(CsvFiles, AreReadOneAfterTheOtherByTheNamesOfTheirColumns) {
         from_csv<Tensor>({zipped, plain});
       },
       throws<DataLoss>("a.csv, line 1", "expected a column \"z\""));
+}
+
+TEST_F(CsvFiles, WithoutHeadersHaveLinesOfOneLength) {
+  const std::string two = write("two.csv", std::string("1,2\n"));
+  const std::string three = write("three.csv", std::string("3,4,5\n"));
+  EXPECT_THAT(
+      [&] {
+        from_csv<Tensor>({two, three}, kPlain);
+      },
+      throws<DataLoss>("three.csv, line 1", "expected 2 fields", "got 3"));
 }
 
 TEST_F(CsvFiles, NameTheFileThatIsDamaged) {

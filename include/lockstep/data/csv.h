@@ -52,12 +52,12 @@ Dataset<T> csv_rows(const Leaves& leaves, SourceLocation at) {
 //   struct Row { Tensor age, income, ...; };  a scalar per column, each of its own dtype.
 //
 // Numbers have a decimal point whatever the locale; blanks around fields and empty lines do not
-// count. All is read and converted at once, so that rows are shuffled, dealt and resumed as those of
+// count; a line ends in "\n", "\r\n" or "\r". All is read and converted at once, so that rows are shuffled, dealt and resumed as those of
 // from_tensor_slices.
 //
 // Throws Unavailable for a file that cannot be read; InvalidArgument for a column that the header
-// lacks, other dtypes, columns of several dtypes in one tensor, and where they are not as many as
-// T's tensors; DataLoss, naming file, line and column, for a field that is no number (NaN and
+// lacks, other dtypes, columns of several dtypes in one tensor, where they are not as many as T's
+// tensors, for `missing` that the dtype does not hold, and a category given twice; DataLoss, naming file, line and column, for a field that is no number (NaN and
 // infinity are none) or does not fit the dtype, a missing one that nothing stands for, lines of
 // other lengths, an open quote, an empty file, damaged gzip.
 template <class T>
