@@ -115,9 +115,19 @@ Tensor MultiHeadAttention::join_heads(const Tensor& x) {
 
 Tensor MultiHeadAttention::mix(const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttendOptions& options, SourceLocation at) const {
+  require(k.dim(0) == q.dim(0) && v.dim(0) == q.dim(0) && v.dim(2) == k.dim(2), at, name(),
+          "expected a query, values and keys of one batch, and as many values as keys, got batches "
+          "of ",
+          q.dim(0), ", ", v.dim(0), " and ", k.dim(0), ", ", v.dim(2), " values and ", k.dim(2),
+          " keys");
   Tensor mask = options.mask;
+  require(!mask.defined() || mask.dtype() == DType::boolean || is_floating(mask.dtype()), at,
+          name(), "expected a mask that is boolean or floating, got ", mask);
   if (mask.defined() && is_floating(mask.dtype())) mask = cast(mask, q.dtype(), at);
   if (mask.defined() && mask.rank() == 3) mask = expand_dims(mask, 1, at);
+  const Shape scores = k.shape().with_dim(2, q.dim(2)).with_dim(3, k.dim(2));
+  require(!mask.defined() || broadcast_shapes(mask.shape(), scores, name().c_str(), at) == scores,
+          at, name(), "expected a mask that broadcasts to ", scores, ", got ", mask);
   const Tensor mixed = options.training && drops_
                            ? attend_with_dropout(q, k, v, mask, causal_, dropout_, at)
                            : scaled_dot_product_attention(q, k, v, mask, {.causal = causal_}, at);
@@ -144,10 +154,30 @@ Tensor MultiHeadAttention::attend(const Tensor& query, const Tensor& value,
   return mix(q, k, v, options, at);
 }
 
-KeyValueCache MultiHeadAttention::make_cache(std::int64_t batch, std::int64_t capacity) const {
+Shape MultiHeadAttention::shape_of_cached(const Dense& layer, std::int64_t batch,
+                                          std::int64_t capacity, SourceLocation at) const {
+  return Shape({batch, num_heads_, capacity, layer.output_size(kAnySize) / num_heads_}, at,
+               name().c_str());
+}
+
+void MultiHeadAttention::require_cache(const KeyValueCache& cache, std::int64_t batch,
+                                       SourceLocation at) const {
+  const bool defined = cache.keys.defined() && cache.values.defined() && cache.keys.rank() == 4;
+  const auto fits = [&](const Tensor& part, const Dense& layer) {
+    return part.dtype() == policy().compute_dtype() &&
+           part.shape() == shape_of_cached(layer, batch, cache.keys.dim(2), at);
+  };
+  require(defined && fits(cache.keys, key_) && fits(cache.values, value_), at, name(),
+          "expected a cache of make_cache(", batch, ", capacity), which are ",
+          name_of(policy().compute_dtype()), " keys ", shape_of_cached(key_, batch, 0, at),
+          " and values ", shape_of_cached(value_, batch, 0, at), " but for the capacity, got ",
+          cache.keys, " and ", cache.values);
+}
+
+KeyValueCache MultiHeadAttention::make_cache(std::int64_t batch, std::int64_t capacity,
+                                             SourceLocation at) const {
   const auto room = [&](const Dense& layer) {
-    return lockstep::zeros({batch, num_heads_, capacity, layer.output_size(kAnySize) / num_heads_},
-                           policy().compute_dtype());
+    return lockstep::zeros(shape_of_cached(layer, batch, capacity, at), policy().compute_dtype());
   };
   return {room(key_), room(value_), Tensor(std::int64_t{0})};
 }
@@ -159,6 +189,7 @@ Tensor MultiHeadAttention::extend(const Tensor& x, KeyValueCache& cache, SourceL
                                      "{.causal = true}"),
                              at);
   check_input(x, {.min_rank = 3, .max_rank = 3}, at);
+  require_cache(cache, x.dim(0), at);
   const std::int64_t capacity = cache.keys.dim(2), added = x.dim(1);
   const Tensor positions = positions_from(cache.length, added, name(), at);
   Tensor q = split_heads(query_(x, {}, at)), k = split_heads(key_(x, {}, at));

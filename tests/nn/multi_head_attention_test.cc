@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/reduce.h>
@@ -15,8 +16,10 @@
 namespace lockstep::nn {
 namespace {
 
+using testing::caught;
 using ::testing::DoubleNear;
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using testing::throws;
 
@@ -188,6 +191,36 @@ TEST(MultiHeadAttention, KeepsItsCacheWhenThereIsNoRoom) {
   EXPECT_EQ(cache.length.item<int>(), 2);
 }
 
+TEST(MultiHeadAttention, RefusesACacheOfAnotherLayerOrBatch) {
+  const MultiHeadAttention layer = layer_of(4, 2, {.causal = true, .name = "mix"});
+  KeyValueCache other_dtype = layer.make_cache(1, 3), half_defined = layer.make_cache(1, 3),
+                shorter = layer.make_cache(1, 3);
+  other_dtype.keys = cast(other_dtype.keys, DType::f32);
+  half_defined.values = Tensor();
+  shorter.values = layer.make_cache(1, 2).values;
+  KeyValueCache caches[] = {KeyValueCache{},
+                            half_defined,
+                            other_dtype,
+                            shorter,
+                            layer.make_cache(2, 3),
+                            layer_of(2, 1, {.causal = true}).make_cache(1, 3),
+                            layer_of(8, 2, {.causal = true}).make_cache(1, 3)};
+  for (KeyValueCache& cache : caches) {
+    const auto error = caught<InvalidArgument>([&] { layer.extend(scattered({1, 1, 4}), cache); });
+    EXPECT_EQ(error->location().line, __LINE__ - 1);
+    EXPECT_THAT(error->message(), HasSubstr("[mix] expected a cache of make_cache(1, capacity)"));
+  }
+  KeyValueCache one = layer.make_cache(1, 3);  // which would be broadcast to x's batch
+  EXPECT_THAT(
+      [&] {
+        layer.extend(scattered({2, 1, 4}), one);
+      },
+      throws<InvalidArgument>("make_cache(2, capacity)", "f64[1, 2, 3, 2]"));
+  const auto error = caught<InvalidArgument>([&] { layer.make_cache(1, -1); });
+  EXPECT_EQ(error->location().line, __LINE__ - 1);
+  EXPECT_THAT(error->message(), HasSubstr("[mix]"));
+}
+
 TEST(MultiHeadAttention, DropsProbabilitiesInTrainingOnly) {
   // Kernels of 0 leave equal probabilities, of which 9 in 10 are dropped and the others are 10 times
   // as large; values and output are the identity's.
@@ -218,6 +251,29 @@ TEST(MultiHeadAttention, DropsNothingThatIsNotSeen) {
   state = before;
   EXPECT_EQ(slice(layer(other, {.training = true}), {0, 0, 0}, {1, 4, 4}).to_vector<double>(),
             slice(y, {0, 0, 0}, {1, 4, 4}).to_vector<double>());
+}
+
+TEST(MultiHeadAttention, RefusesWhatItWouldBroadcast) {
+  const MultiHeadAttention layer(4, 2, {.dropout = 0.5, .name = "mix"});
+  const Tensor two = ones({2, 3, 4}), one = ones({1, 3, 4});
+  const AttendOptions wrong[] = {{.mask = lockstep::ones({2, 3, 3}, DType::i32)},
+                                 {.mask = lockstep::ones({3, 3, 3}, DType::boolean)},
+                                 {.mask = lockstep::ones({2, 3, 2}, DType::boolean)},
+                                 {.key = one},
+                                 {.key = ones({2, 1, 4})}};
+  for (const bool training : {false, true}) {
+    const auto refuse = [&](const Tensor& query, const Tensor& value, AttendOptions options) {
+      options.training = training;
+      const auto error = caught<InvalidArgument>([&] { layer.attend(query, value, options); });
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->location().line, __LINE__ - 2);
+      EXPECT_THAT(error->message(), HasSubstr("[mix]"));
+    };
+    refuse(two, one, {});
+    refuse(one, two, {});
+    refuse(one, one, {.mask = lockstep::ones({2, 3, 3}, DType::boolean)});
+    for (const AttendOptions& options : wrong) refuse(two, two, options);
+  }
 }
 
 TEST(MultiHeadAttention, NamesItsVariables) {

@@ -57,16 +57,19 @@ class LOCKSTEP_EXPORT MultiHeadAttention : public Layer {
   // InvalidArgument "[<name>] ..." for an x that does not fit.
   Tensor operator()(const Tensor& x, CallOptions options = {},
                     SourceLocation at = SourceLocation::current()) const;
-  // Of queries [batch, queries, size] to values, and keys, [batch, keys, context_size].
+  // Of queries [batch, queries, size] to values, and keys, [batch, keys, context_size]. Throws as the
+  // call, and for another batch of values or keys and a mask that does not broadcast.
   Tensor attend(const Tensor& query, const Tensor& value, const AttendOptions& options = {},
                 SourceLocation at = SourceLocation::current()) const;
 
-  // A cache without positions, with room for `capacity`.
-  KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
+  // A cache without positions, with room for `capacity`. Throws InvalidArgument for negative numbers.
+  KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity,
+                           SourceLocation at = SourceLocation::current()) const;
   // Causal self-attention of x [batch, positions, size], which come after those in the cache, to both;
   // they are added to the cache. The same as the call would give for all positions at once. On CPUs
   // positions beyond the capacity are InvalidArgument; where nobody can be told they are not added.
-  // Throws FailedPrecondition unless the layer is causal.
+  // Throws FailedPrecondition unless the layer is causal, InvalidArgument for an x that does not fit
+  // and a cache that make_cache() of this layer does not make for x's batch.
   Tensor extend(const Tensor& x, KeyValueCache& cache,
                 SourceLocation at = SourceLocation::current()) const;
 
@@ -76,6 +79,10 @@ class LOCKSTEP_EXPORT MultiHeadAttention : public Layer {
   std::int64_t output_size(std::int64_t) const { return output_.output_size(kAnySize); }
 
  private:
+  // Of a cache's keys or values, whichever the layer projects to.
+  Shape shape_of_cached(const Dense& layer, std::int64_t batch, std::int64_t capacity,
+                        SourceLocation at) const;
+  void require_cache(const KeyValueCache& cache, std::int64_t batch, SourceLocation at) const;
   // [batch, positions, heads dim] to [batch, heads, positions, dim], and back.
   Tensor split_heads(const Tensor& x) const;
   static Tensor join_heads(const Tensor& x);

@@ -43,8 +43,9 @@ class LOCKSTEP_EXPORT TransformerBlock : public Layer {
                 SourceLocation at = SourceLocation::current()) const;
 
   // As MultiHeadAttention's.
-  KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
-    return attention_.make_cache(batch, capacity);
+  KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity,
+                           SourceLocation at = SourceLocation::current()) const {
+    return attention_.make_cache(batch, capacity, at);
   }
   Tensor extend(const Tensor& x, KeyValueCache& cache,
                 SourceLocation at = SourceLocation::current()) const;
