@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/metrics/auc.h>
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
@@ -7,6 +8,8 @@
 #include <lockstep/ops/shape_ops.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "metrics/counting.h"
 
@@ -48,6 +51,33 @@ Tensor area_of_interpolated_precision(const Tensor& true_positives, const Tensor
   return sum(div_no_nan(slope * (gained + intercept * log(ratio)), upper(positives)));
 }
 
+// Whether all are between the outer thresholds; NaN is not.
+template <class T>
+bool all_probabilities(std::span<const T> scores) {
+  const auto low = static_cast<T>(-kBeyond), high = static_cast<T>(1 + kBeyond);
+  bool all = true;
+  for (const T score : scores) all &= score > low && score <= high;
+  return all;
+}
+
+// Those that do not count, as rows that are padding, may be anything.
+void require_probabilities(const Tensor& labels, const Tensor& predictions, const Tensor& weight,
+                           const char* op, SourceLocation at) {
+  const Pair pair = in_one_shape(labels, predictions, op, at);
+  if (!pair.predictions.device().is_host()) return;
+  const bool wide = predictions.dtype() == DType::f64;
+  const Tensor scores = cast(pair.predictions, wide ? DType::f64 : DType::f32);
+  if (wide ? all_probabilities(scores.data<double>()) : all_probabilities(scores.data<float>()))
+    return;
+  const Tensor weights = defined_weights(pair.predictions, weight, op, at);
+  if (!weights.device().is_host()) return;
+  const std::vector<double> values = cast(scores, DType::f64).to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    require(weights.data<double>()[i] == 0 || all_probabilities(std::span(&values[i], 1)), at, op,
+            "expected predictions from 0 to 1, got ", values[i], " at place ", i,
+            std::isnan(values[i]) ? "" : "; for logits make it with {.from_logits = true}");
+}
+
 }  // namespace
 
 AUC::AUC(const AUCOptions& options, SourceLocation at)
@@ -58,9 +88,12 @@ AUC::AUC(const AUCOptions& options, SourceLocation at)
 
 void AUC::update_state(const Tensor& labels, const Tensor& predictions, const Tensor& weight,
                        SourceLocation at) {
+  constexpr const char* kOp = "AUC::update_state";
   const RecorderScope suspended(nullptr);
-  count(labels, from_logits_ ? sigmoid(predictions, at) : predictions, weight, {},
-        "AUC::update_state", at);
+  const Tensor scores = from_logits_ ? sigmoid(predictions, at) : predictions;
+  require_step(kOp, at);
+  require_probabilities(labels, scores, weight, kOp, at);
+  count(labels, scores, weight, {}, kOp, at);
 }
 
 Tensor AUC::result(SourceLocation at) const {

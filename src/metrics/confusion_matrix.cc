@@ -14,7 +14,8 @@
 namespace lockstep::metrics {
 
 ConfusionMatrix::ConfusionMatrix(std::int64_t num_classes, std::string name, SourceLocation at)
-    : Metric({std::max<std::int64_t>(num_classes, 0), std::max<std::int64_t>(num_classes, 0)},
+    : Metric(Shape({std::max<std::int64_t>(num_classes, 0), std::max<std::int64_t>(num_classes, 0)},
+                   at, "ConfusionMatrix"),
              std::move(name), at),
       num_classes_(num_classes) {
   require(num_classes >= 1, at, "ConfusionMatrix", "expected 1 class or more, got ", num_classes);

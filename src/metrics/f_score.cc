@@ -37,7 +37,8 @@ Tensor score(const Sums& sums, double beta) {
 // The sums are [3, classes]: of positive examples that are predicted, of predictions, of positive
 // examples.
 FBetaScore::FBetaScore(const FBetaScoreOptions& options, SourceLocation at)
-    : Metric({3, std::max<std::int64_t>(options.num_classes, 0)}, options.name, at),
+    : Metric(Shape({3, std::max<std::int64_t>(options.num_classes, 0)}, at, "FBetaScore"),
+             options.name, at),
       options_(options) {
   constexpr const char* kOp = "FBetaScore";
   require(options.num_classes >= 1, at, kOp, "expected num_classes of 1 or more, got ",

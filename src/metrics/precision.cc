@@ -52,7 +52,7 @@ void SelectedPredictions::update_state(const Tensor& labels, const Tensor& predi
   const RecorderScope suspended(nullptr);
   Pair pair = in_one_shape(labels, predictions, op.c_str(), at);
   const Shape& shape = pair.predictions.shape();
-  const std::int64_t classes = shape.rank() > 0 ? shape.dim(-1) : 1;
+  const std::int64_t classes = shape.rank() > 0 ? shape.dim(-1) : 0;
   require(classes >= top_k_.value_or(0) && classes > class_id_.value_or(-1), at, op,
           "expected as many classes in the last axis as top_k, and more than class_id, got ",
           shape);

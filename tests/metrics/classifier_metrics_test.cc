@@ -146,6 +146,11 @@ TEST(Precision, RefusesWhatItCannotSelect) {
         recall.update_state(zeros({2, 3}), zeros({2, 3}));
       },
       throws<InvalidArgument>("[recall::update_state]", "class_id", "[2, 3]"));
+  Precision first({.class_id = 0});
+  const auto error =
+      caught<InvalidArgument>([&] { first.update_state(Tensor(1.0f), Tensor(1.0f)); });
+  EXPECT_EQ(error->location().line, __LINE__ - 1);
+  EXPECT_THAT(error->message(), ::testing::HasSubstr("[precision::update_state]"));
 }
 
 // The probability that a positive example is predicted above a negative one, ties counting half.
@@ -183,6 +188,41 @@ TEST(AUC, CountsPredictionsOfExactlyZeroAndOne) {
   EXPECT_THAT([] { AUC({.thresholds = {0.5, 1.5}}); }, throws<InvalidArgument>("[0, 1]", "1.5"));
 }
 
+TEST(AUC, RefusesWhatIsNoProbability) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  AUC auc;
+  for (const float wrong : {-2.5f, 1.5f, static_cast<float>(kInfinity)})
+    EXPECT_THAT(
+        [&] {
+          auc.update_state(vec({0, 1}), vec({0.5f, wrong}));
+        },
+        throws<InvalidArgument>("[AUC::update_state]", "place 1", ".from_logits"));
+  EXPECT_THAT(
+      [&] {
+        auc.update_state(vec<double>({0, 1}), vec<double>({-0.25, 0}));
+      },
+      throws<InvalidArgument>("-0.25 at place 0"));
+  EXPECT_THAT(
+      [&] {
+        auc.update_state(vec({0, 1}), cast(vec({2.5f, 0.5f}), DType::f16));
+      },
+      throws<InvalidArgument>("2.5 at place 0"));
+  AUC of_logits({.from_logits = true});
+  for (AUC* metric : {&auc, &of_logits}) {
+    const auto error = caught<InvalidArgument>([&] {
+      metric->update_state(vec({0, 1}), vec({nan, 0.5f}));
+    });
+    EXPECT_EQ(error->location().line, __LINE__ - 2);
+    EXPECT_THAT(error->message(), ::testing::HasSubstr("nan at place 0"));
+  }
+  EXPECT_EQ(auc.result().item<double>(), 0);  // nothing was counted
+  // What has no weight may be anything, and so may logits.
+  auc.update_state(vec({0, 1, 1}), vec({0.25f, 0.75f, nan}), vec({1, 1, 0}));
+  EXPECT_EQ(auc.result().item<double>(), 1);
+  of_logits.update_state(vec({0, 1}), vec({-9, 9}));
+  EXPECT_EQ(of_logits.result().item<double>(), 1);
+}
+
 TEST(FScore, RefusesOptionsWithoutMeaning) {
   EXPECT_THAT([] { F1Score({}); }, throws<InvalidArgument>("num_classes"));
   EXPECT_THAT([] { F1Score({.num_classes = 1}); }, throws<InvalidArgument>("threshold"));
@@ -206,6 +246,9 @@ TEST(ConfusionMatrix, TakesTheLargestScore) {
   EXPECT_THROW(matrix.update_state(vec<int>({3}), vec<int>({0})), InvalidArgument);
   EXPECT_THROW(matrix.update_state(vec<int>({0}), zeros({1, 4})), InvalidArgument);
   EXPECT_THROW(ConfusionMatrix(0), InvalidArgument);
+  const auto error = caught<InvalidArgument>([] { ConfusionMatrix(std::int64_t{1} << 40); });
+  EXPECT_EQ(error->location().line, __LINE__ - 1);
+  EXPECT_THAT(error->message(), ::testing::HasSubstr("[ConfusionMatrix]"));
 }
 
 class Keeper final : public StateVisitor {

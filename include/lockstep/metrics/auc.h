@@ -34,7 +34,9 @@ class LOCKSTEP_EXPORT AUC : public ThresholdMetric {
 
   // Labels, positive where they are not 0, and predictions, probabilities from 0 to 1, of one shape,
   // but for a last axis of extent 1 that only one has: every number is an example. `weight` as
-  // Mean's. Throws as Mean's.
+  // Mean's. Throws as Mean's, and InvalidArgument on CPUs for a prediction of weight other than 0
+  // that is no probability; where nobody can be told, one above 1 is positive at all thresholds, one
+  // below 0 and NaN at none.
   void update_state(const Tensor& labels, const Tensor& predictions, const Tensor& weight = {},
                     SourceLocation at = SourceLocation::current());
   // An f64 scalar; 0 unless both classes were seen. A collective, as Mean's.
