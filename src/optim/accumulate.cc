@@ -6,6 +6,7 @@
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/update.h>
 #include <lockstep/optim/loss_scale.h>
+#include <lockstep/optim/noise_scale.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/placement.h>
 
@@ -53,7 +54,7 @@ void Optimizer::add(const Step& step, std::span<const Tensor> gradients) {
   const RecorderScope suspended(nullptr);
   const auto slots = slots_->of(step.variables);
   Tensor skip = step.replica.take_vote();
-  if (step.aggregate && step.replica.num_replicas_in_sync() > 1)
+  if (step.replica.num_replicas_in_sync() > 1)
     skip = greater(step.replica.all_reduce(ReduceOp::sum, cast(skip, DType::i32), step.at), 0);
   try {
     steps_attempted_.assign_add(Tensor(std::int64_t{1}));
@@ -65,10 +66,26 @@ void Optimizer::add(const Step& step, std::span<const Tensor> gradients) {
           apply_update(SgdRule{}, sum, gradients[i], {.learning_rate = rate, .number = number});
         });
     accumulated_->assign_add(Tensor(std::int64_t{1}));
+    if (noise_) noise_->count_call(accumulation_steps_, Tensor(false), Tensor(true));
   } catch (...) {
     invalidate(step, slots);
     throw;
   }
+}
+
+void Optimizer::agree(const Step& step) {
+  if (step.replica.num_replicas_in_sync() > 1)
+    step.replica.all_reduce(ReduceOp::sum, Tensor(0), step.at);
+}
+
+std::vector<Tensor> Optimizer::without_voted(const Step& step, std::span<const Tensor> gradients) {
+  const RecorderScope suspended(nullptr);
+  std::vector<Tensor> kept(gradients.begin(), gradients.end());
+  const Tensor voted = step.replica.take_vote();
+  if (voted.device().is_host() && !voted.item<bool>()) return kept;
+  for (Tensor& gradient : kept)
+    if (gradient.defined()) gradient = select(voted, 0, gradient);
+  return kept;
 }
 
 void Optimizer::ready(Step& step, const SlotLists& slots, GradientReduction& reduction,

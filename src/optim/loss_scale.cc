@@ -11,6 +11,9 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
+
+#include "optim/clip_scale.h"
 
 namespace lockstep::optim {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 constexpr const char* kClass = "LossScaleOptimizer";
 constexpr double kInitialScale = 1 << 15;
 constexpr std::int64_t kGrowthSteps = 2000;
+constexpr double kSmallest = std::numeric_limits<float>::min();  // its inverse is finite in f32
 constexpr double kLargestThatGrows = 0x1p127;  // excluded; f32 ends below twice that
 
 LossScaleOptions checked(const LossScaleOptions& options, SourceLocation at) {
@@ -26,12 +30,12 @@ LossScaleOptions checked(const LossScaleOptions& options, SourceLocation at) {
           "a fixed scale needs an initial_scale");
   require(options.dynamic || !options.growth_steps, at, kClass,
           "a fixed scale does not grow; leave growth_steps unset");
-  require(scale > 0 && std::isfinite(static_cast<float>(scale)), at, kClass,
-          "expected a scale above 0 that f32 holds, got ", scale);
+  require(scale >= kSmallest && std::isfinite(static_cast<float>(scale)), at, kClass,
+          "expected a scale of 2^-126 or more that f32 holds, got ", scale);
   require(options.growth_steps.value_or(1) >= 1, at, kClass,
           "expected growth_steps of 1 or more, got ", options.growth_steps.value_or(1));
-  require(!options.dynamic || (options.min_scale > 0 && options.min_scale <= scale), at, kClass,
-          "expected a min_scale above 0 and at most the scale ", scale, ", got ",
+  require(!options.dynamic || (options.min_scale >= kSmallest && options.min_scale <= scale), at,
+          kClass, "expected a min_scale of 2^-126 or more and at most the scale ", scale, ", got ",
           options.min_scale);
   require(options.max_consecutive_skips >= 0, at, kClass,
           "expected max_consecutive_skips of 0 or more, got ", options.max_consecutive_skips);
@@ -94,18 +98,27 @@ Tensor LossScaleOptimizer::gradient_of_scaled(const Tensor& loss) const {
 
 Tensor LossScaleOptimizer::inverse_scale() const { return 1.0 / cast(scale_.read(), DType::f64); }
 
-Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor& norm,
-                                   bool aggregated, const Tensor& waits) {
+Tensor LossScaleOptimizer::overflows(std::span<const Tensor> gradients, const Tensor& scale,
+                                     const Tensor& norm) const {
+  if (norm.defined()) return logical_not(is_finite(norm));
+  if ((options_.dynamic ? options_.min_scale : *options_.initial_scale) < 1)  // may enlarge
+    return logical_not(
+        less_equal(norm_of(gradients, scale, {}), double{std::numeric_limits<float>::max()}));
   std::vector<Tensor> defined;
-  for (const Tensor& gradient : reduced.gradients)
+  for (const Tensor& gradient : gradients)
     if (gradient.defined()) defined.push_back(gradient);
-  Tensor overflow = logical_not(norm.defined() ? is_finite(norm) : is_finite_all(defined));
+  return logical_not(is_finite_all(defined));
+}
+
+Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor& scale,
+                                   const Tensor& norm, bool aggregated, const Tensor& waits) {
+  Tensor overflow = overflows(reduced.gradients, scale, norm);
   if (!aggregated) {  // gradients are the replicas' own, the scale is everybody's
     ReplicaContext& replica = *get_replica_context();
     overflow = greater(replica.all_reduce(ReduceOp::sum, cast(overflow, DType::i32)), 0);
   }
   if (waits.defined()) overflow = logical_and(overflow, logical_not(waits));
-  adapt(overflow, reduced.skip);
+  adapt(overflow, aggregated ? reduced.skip : Tensor(false));
   return logical_or(overflow, reduced.skip);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/optim/loss_scale.h>
+#include <lockstep/optim/noise_scale.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/tensor/state_log.h>
 
@@ -161,9 +162,9 @@ void Optimizer::minimize_scaled(const Tensor& loss, std::span<const Variable> va
   constexpr const char* kOp = "Optimizer::minimize";
   ReplicaContext& context = replica(kOp, variables, at);
   const VotesOfStep votes(context);
-  check_before(context, scaling, at);
-  const Tensor start = scaling ? scaling->gradient_of_scaled(loss) : Tensor();
   Step step{kOp, context, variables, scaling, at};
+  check_before(step);
+  const Tensor start = scaling ? scaling->gradient_of_scaled(loss) : Tensor();
   if (kind_of_call() == Call::adds)
     return add(step, tape.gradient(loss, variables, {.target_gradient = start}, at));
   const SlotLists slots = accumulation_steps_ > 1 ? slots_->of(variables) : SlotLists();
@@ -198,8 +199,10 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
                                         gradients[i].dtype() == variables[i].dtype()),
             at, kOp, "the gradient of variable '", variables[i].name(), "' must be ",
             name_of(variables[i].dtype()), variables[i].shape(), ", got ", gradients[i]);
-  check_before(context, scaling, at);
   Step step{kOp, context, variables, scaling, at, options.aggregate};
+  check_before(step);
+  std::vector<Tensor> kept;
+  if (!step.aggregate && accumulation_steps_ > 1) gradients = kept = without_voted(step, gradients);
   if (kind_of_call() == Call::adds) return add(step, gradients);
   const SlotLists slots = accumulation_steps_ > 1 ? slots_->of(variables) : SlotLists();
   const auto reduction = options.aggregate
@@ -211,14 +214,13 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
 }
 
 // What else a step needs, before the commit point, where refusing costs nothing.
-void Optimizer::check_before(ReplicaContext& replica, const LossScaleOptimizer* scaling,
-                             SourceLocation at) const {
-  if (scaling) scaling->check_in_step(at);
-  if (noise_ && !replica.batch_rows())
-    throw FailedPrecondition(
-        "[GradientNoiseScale] expected a step with a distributed batch, whose rows are known; give "
-        "Strategy::run one",
-        at);
+void Optimizer::check_before(const Step& step) const {
+  if (step.scaling) step.scaling->check_in_step(step.at);
+  if (noise_) noise_->check_step(iterations_.group(), step.at);
+  if (accumulation_steps_ == 1) return;
+  const Tensor count = accumulated_->read();
+  const bool fresh = count.device().is_host() && count.item<std::int64_t>() == 0;
+  slots_->accumulate(step.op, step.variables, fresh, step.at);
 }
 
 void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& names,

@@ -55,6 +55,33 @@ bool Optimizer::Slots::decays_by_name(const Variable& variable) const try {
                           SourceLocation{});
 }
 
+void Optimizer::Slots::accumulate(const char* op, std::span<const Variable> variables, bool fresh,
+                                  SourceLocation at) {
+  const std::lock_guard lock(mutex_);
+  if (fresh || accumulated_for_.empty()) {
+    accumulated_for_.assign(variables.begin(), variables.end());
+    return;
+  }
+  if (std::is_permutation(variables.begin(), variables.end(), accumulated_for_.begin(),
+                          accumulated_for_.end()))
+    return;
+  const auto only_in = [](std::span<const Variable> some, std::span<const Variable> others) {
+    const auto found = std::find_if(some.begin(), some.end(), [&](const Variable& variable) {
+      return std::find(others.begin(), others.end(), variable) == others.end();
+    });
+    return found == some.end() ? "no other variable" : "also '" + found->name() + "'";
+  };
+  throw InvalidArgument(
+      message(op,
+              "expected the variables of the calls before, whose gradients accumulate: those "
+              "had ",
+              only_in(accumulated_for_, variables), ", this one has ",
+              only_in(variables, accumulated_for_),
+              "; use an optimizer for each list of variables, or lists of one kind until the "
+              "update is made"),
+      at);
+}
+
 const Variable* Optimizer::Slots::find(const Variable& variable, std::string_view name) {
   const std::lock_guard lock(mutex_);
   const auto position = std::find_if(kinds_.begin(), kinds_.end(),

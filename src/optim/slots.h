@@ -31,6 +31,10 @@ class Optimizer::Slots {
   // Null when the variable has no such slot.
   const Variable* find(const Variable& variable, std::string_view name);
   void visit_state(StateVisitor& visitor);
+  // A call with these variables, `fresh` if nothing waits for an update. Throws InvalidArgument for
+  // others than those of the call before, unless it is fresh.
+  void accumulate(const char* op, std::span<const Variable> variables, bool fresh,
+                  SourceLocation at);
 
   // See Optimizer. `decays` is of a variable that has slots.
   void exclude_from_weight_decay(const std::vector<std::string>& names, SourceLocation at);
@@ -50,6 +54,7 @@ class Optimizer::Slots {
   std::unordered_map<std::uint64_t, Known> index_;  // by the variable's key
   std::vector<std::regex> undecayed_;
   std::set<std::string> taken_;
+  std::vector<Variable> accumulated_for_;
 };
 
 }  // namespace lockstep::optim

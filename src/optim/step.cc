@@ -53,6 +53,8 @@ void Optimizer::run(const Step& step, const std::function<ReducedGradients()>& c
   const auto slots = slots_->of(step.variables);
   ReducedGradients reduced = commit();
   check_used(step.op, step.variables, reduced.gradients, step.at);
+  // The counts of calls are to stay alike, so that the replicas' own updates have a commit point too.
+  if (accumulation_steps_ > 1 && !step.aggregate) agree(step);
   try {
     apply(step, slots, reduced, rate, number);
   } catch (...) {
@@ -99,13 +101,19 @@ void Optimizer::judge(const Step& step, const SlotLists& slots, ReducedGradients
                       const Tensor& scale, const Tensor& norm) {
   const Tensor voted = reduced.skip;
   if (step.waits.defined()) reduced.skip = logical_or(voted, step.waits);
-  if (step.scaling) reduced.skip = step.scaling->verdict(reduced, norm, step.aggregate, step.waits);
+  if (step.scaling)
+    reduced.skip = step.scaling->verdict(reduced, scale, norm, step.aggregate, step.waits);
   if (accumulation_steps_ > 1) settle_accumulators(step, slots, voted);
-  if (!noise_ || !step.aggregate) return;
-  const Tensor own = step.own_square.defined() ? step.own_square : Tensor(0.0);
-  noise_->update(scale.defined() ? own * square(scale) : own,
-                 square(norm.defined() ? norm : norm_of(reduced.gradients, scale, step.at)),
-                 reduced.skip, accumulation_steps_, step.at);
+  if (!noise_) return;
+  if (step.aggregate) {
+    const Tensor own = step.own_square.defined() ? step.own_square : Tensor(0.0);
+    noise_->update(scale.defined() ? own * square(scale) : own,
+                   square(norm.defined() ? norm : norm_of(reduced.gradients, scale, step.at)),
+                   reduced.skip, accumulation_steps_, step.at);
+  }
+  if (accumulation_steps_ > 1)
+    noise_->count_call(accumulation_steps_, voted,
+                       step.waits.defined() ? step.waits : Tensor(false));
 }
 
 void Optimizer::update_variable(const Step& step, const Variable& variable,
@@ -138,6 +146,9 @@ void Optimizer::invalidate(const Step& step, const SlotLists& slots) const {
     concerned.insert(concerned.end(), of_variable.begin(), of_variable.end());
   concerned.insert(concerned.end(), {iterations_, steps_attempted_});
   if (accumulated_) concerned.push_back(*accumulated_);
+  if (noise_)
+    concerned.insert(concerned.end(),
+                     {noise_->noise_, noise_->signal_, noise_->share_, noise_->share_square_});
   if (step.scaling)
     concerned.insert(concerned.end(),
                      {step.scaling->scale_, step.scaling->good_steps_, step.scaling->skipped_steps_,

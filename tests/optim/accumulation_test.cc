@@ -171,6 +171,83 @@ TEST_P(Accumulation, AnOverflowInOneCallSkipsTheUpdate) {
   });
 }
 
+TEST_P(Accumulation, AVoteOfOneReplicaLeavesOutItsOwnGradientWithoutAggregation) {
+  for (const int voted : {0, 1}) {
+    run(2, [&](const Strategy& strategy) {
+      const auto scope = strategy.scope();
+      const Variable w(Tensor(0.0f));
+      SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+      LossScaleOptimizer optimizer(sgd, {.initial_scale = 4});
+      std::vector<float> expected;
+      for (int call = 0; call < 4; ++call) {
+        const auto ids = strategy.run([&] {
+          const Tensor id = get_replica_context()->replica_id_in_sync_group();
+          get_replica_context()->vote_skip(equal(id, call == voted ? 1 : -1));
+          optimizer.apply_gradients({Tensor(call == 0 ? 8.0f : 24.0f)}, {w}, {.aggregate = false});
+          return id;
+        });
+        if (call > 0) continue;
+        for (const Tensor& id : ids)  // (2 + 6) / 2, less what is left out, and 6
+          expected.push_back(id.item<int>() == 0 ? -10 : voted == 0 ? -9 : -7);
+      }
+      EXPECT_EQ(items<float>(w.local_values()), expected);
+      testing::require_equal_replicas(
+          std::vector{sgd.iterations(), sgd.steps_attempted(), optimizer.good_steps()});
+      EXPECT_EQ(sgd.iterations().read().item<int>(), 2);
+      // And with aggregation.
+      for (int call = 0; call < 2; ++call)
+        strategy.run([&] { optimizer.apply_gradients({Tensor(4.0f)}, {w}); });
+      for (float& value : expected) value -= 2;
+      EXPECT_EQ(items<float>(w.local_values()), expected);
+    });
+  }
+}
+
+TEST_P(Accumulation, RefusesOtherVariablesBeforeTheUpdate) {
+  run(2, [this](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const Variable w(Tensor(1.0f), {.name = "one"}), v(Tensor(1.0f), {.name = "other"});
+    SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+    const auto call = [&](const Variable& right, const Variable* wrong) {
+      strategy.run([&] {
+        const auto apply = [&](const Variable& v) { sgd.apply_gradients({Tensor(1.0f)}, {v}); };
+        if (wrong) {
+          EXPECT_THAT(
+              [&] { apply(*wrong); },
+              testing::throws<InvalidArgument>("[Optimizer::apply_gradients]", "'one'", "'other'"));
+        }
+        apply(right);
+      });
+    };
+    call(w, nullptr);
+    call(w, &v);
+    EXPECT_THAT(items(w.local_values()), Each(-1));
+    EXPECT_THAT(items(v.local_values()), Each(1));
+    if (traced()) return;
+    for (int i = 0; i < 2; ++i) call(v, nullptr);
+    EXPECT_THAT(items(v.local_values()), Each(-1));
+  });
+}
+
+TEST(AccumulationFailures, OfOneReplicaKeepTheCountsAlikeWithoutAggregation) {
+  const MirroredStrategy strategy = testing::replicas(2);
+  const auto scope = strategy.scope();
+  const Variable w(Tensor(0.0f));
+  SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+  const auto call = [&](bool fails) {
+    strategy.run([&] {
+      if (fails && testing::replica_index() == 1) throw std::runtime_error("in the call");
+      sgd.apply_gradients({Tensor(1.0f)}, {w}, {.aggregate = false});
+    });
+  };
+  for (int update = 1; update <= 2; ++update)
+    for (int half = 0; half < 2; ++half) {
+      EXPECT_THROW(call(true), std::runtime_error);
+      call(false);
+      EXPECT_THAT(items(w.local_values()), Each(half == 0 ? 1 - update : -update));
+    }
+}
+
 TEST(AccumulationFailures, LeaveAllAccumulatorsAsTheyWere) {
   const MirroredStrategy strategy = testing::replicas(2);
   const auto scope = strategy.scope();

@@ -27,6 +27,8 @@ TEST(LossScaleOptimizer, RefusesOptionsThatCannotBe) {
   refused({.initial_scale = 1e300});
   refused({.growth_steps = 0});
   refused({.min_scale = 0});
+  refused({.min_scale = 0x1p-127});
+  refused({.dynamic = false, .initial_scale = 0x1p-127});
   refused({.initial_scale = 2, .min_scale = 4});
   refused({.max_consecutive_skips = -1});
   refused({.dynamic = false});
@@ -242,6 +244,44 @@ TEST_P(Overflows, AreAgreedOnWithoutAggregation) {
     EXPECT_EQ(optimizer.scale().read().item<float>(), 2);
     EXPECT_EQ(optimizer.iterations().read().item<int>(), 1);
     for (const Tensor& value : w.local_values()) EXPECT_TRUE(std::isfinite(value.item<float>()));
+  });
+}
+
+TEST_P(Overflows, AloneMoveTheScaleWhereVotesAreOfOneReplica) {
+  run(2, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const Variable w(Tensor(1.0f));
+    SGD sgd({.learning_rate = 1});
+    LossScaleOptimizer optimizer(sgd, {.initial_scale = 4, .growth_steps = 2});
+    for (const int voter : {1, -1, -1})
+      strategy.run([&] {
+        const Tensor id = get_replica_context()->replica_id_in_sync_group();
+        get_replica_context()->vote_skip(equal(id, voter));
+        optimizer.apply_gradients({Tensor(4.0f)}, {w}, {.aggregate = false});
+      });
+    testing::require_equal_replicas(std::vector{optimizer.scale(), optimizer.good_steps()});
+    EXPECT_EQ(optimizer.scale().read().item<float>(), 8);
+    EXPECT_EQ(optimizer.good_steps().read().item<int>(), 1);
+  });
+}
+
+// 8 * 2^126 is more than f32 holds, 2^-100 * 2^126 is not.
+TEST_P(Overflows, AreAlsoThoseOfTheDivisionByTheScale) {
+  run(2, [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    const Variable w(lockstep::zeros({2}));
+    SGD sgd({.learning_rate = 0x1p-26});
+    LossScaleOptimizer optimizer(sgd, {.initial_scale = 0x1p-125, .min_scale = 0x1p-126});
+    const auto step = [&](float gradient) {
+      strategy.run([&] { optimizer.apply_gradients({full({2}, gradient)}, {w}); });
+    };
+    step(8);
+    EXPECT_EQ(w.read().to_vector<float>(), std::vector<float>(2, 0.0f));
+    EXPECT_EQ(optimizer.skipped_steps().read().item<int>(), 1);
+    EXPECT_EQ(optimizer.scale().read().item<double>(), 0x1p-126);
+    step(0x1p-101f);  // on each of two replicas
+    EXPECT_EQ(w.read().to_vector<float>(), std::vector<float>(2, -1.0f));
+    EXPECT_EQ(optimizer.good_steps().read().item<int>(), 1);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/lockstep.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/errors.h"
@@ -80,6 +81,59 @@ TEST_P(NoiseScale, ComparesTheReplicasGradientsWithTheirSum) {
   }
 }
 
+// Calls of 9, 9 and 3 rows on four replicas, by the definition: of each replica's part of the mean of
+// the calls' means.
+TEST_P(NoiseScale, WeighsRowsOfUnevenCallsThatAccumulate) {
+  constexpr int kReplicas = 4, kCalls = 3, kBatch = 9, kRows = 21, kWidth = 2;
+  const Tensor x = Noise(4).tensor<float>({kRows, kWidth}) + 0.5f;
+  const std::vector<double> values = cast(x, DType::f64).to_vector<double>();
+  double small = 0, big = 0, per_replica = 0, all = 0;
+  std::vector<double> whole(kWidth);
+  for (int r = 0; r < kReplicas; ++r) {
+    std::vector<double> part(kWidth);
+    double share = 0, squares = 0, norm = 0;
+    for (int call = 0; call < kCalls; ++call) {
+      const std::int64_t rows = std::min(kBatch, kRows - call * kBatch);
+      const double weight = 1.0 / (kCalls * static_cast<double>(rows));
+      const auto mine = rows_of_part(rows, kReplicas, r);
+      for (std::int64_t row = mine.begin; row < mine.end; ++row) {
+        share += weight;
+        squares += weight * weight;
+        for (std::size_t k = 0; k < kWidth; ++k)
+          part[k] += weight * values[static_cast<std::size_t>(call * kBatch + row) * kWidth + k];
+      }
+    }
+    for (std::size_t k = 0; k < kWidth; ++k) {
+      norm += part[k] * part[k];
+      whole[k] += part[k];
+    }
+    small += norm / share;
+    per_replica += squares / share;
+    all += squares;
+  }
+  for (const double value : whole) big += value * value;
+  const double noise = (small - big) / (per_replica - all);
+  run(kReplicas, [&](const Strategy& strategy) {
+    const auto batches = strategy.distribute_dataset(data::from_tensor_slices(x).batch(kBatch));
+    const auto scope = strategy.scope();
+    const Variable w(zeros({kWidth}));
+    SGD sgd({.learning_rate = 0, .gradient_accumulation_steps = kCalls});
+    GradientNoiseScale measured({.momentum = 0});
+    sgd.measure(measured);
+    for (int update = 0; update < 2; ++update)
+      for (const auto& batch : batches)
+        strategy.run(
+            [&](const Tensor& mine) {
+              GradientTape tape;
+              sgd.minimize(nn::compute_average_loss(sum(mine * w, {.axes = {1}})), {w}, tape);
+            },
+            batch);
+    testing::require_equal_replicas(std::vector{measured.noise(), measured.signal()});
+    EXPECT_NEAR(measured.noise().read().item<double>(), noise, 1e-5 * std::abs(noise));
+    EXPECT_NEAR(measured.signal().read().item<double>(), big - noise * all, 1e-5);
+  });
+}
+
 // Of gradients with mean (1, 1) and independent noise of variance 1/3 * 3^2 = 3 each: 6 / 2 examples.
 TEST(NoiseScaleOverTime, FindsTheBatchOfAKnownDistribution) {
   const MirroredStrategy strategy = testing::replicas(4);
@@ -109,6 +163,25 @@ TEST(NoiseScaleMisuse, IsATypedError) {
   sgd.measure(noise);
   EXPECT_THAT([&] { sgd.apply_gradients({zeros({2})}, {w}); },
               throws<FailedPrecondition>("[GradientNoiseScale]", "distributed batch"));
+}
+
+TEST(NoiseScaleMisuse, OutsideTheScopeChangesNothing) {
+  GradientNoiseScale noise;
+  const MirroredStrategy strategy = testing::replicas(2);
+  const auto batches = strategy.distribute_dataset(data::from_tensor_slices(ones({4, 1})).batch(4));
+  const auto scope = strategy.scope();
+  const Variable w(Tensor(1.0f));
+  SGD sgd({.learning_rate = 1});
+  sgd.measure(noise);
+  for (const auto& batch : batches)
+    EXPECT_THAT(
+        [&] {
+          strategy.run([&](const Tensor&) { sgd.apply_gradients({Tensor(1.0f)}, {w}); }, batch);
+        },
+        throws<FailedPrecondition>("[GradientNoiseScale]", "scope"));
+  ASSERT_TRUE(w.valid());
+  EXPECT_EQ(w.read().item<float>(), 1);
+  EXPECT_EQ(sgd.steps_attempted().read().item<int>(), 0);
 }
 
 }  // namespace

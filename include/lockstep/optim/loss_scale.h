@@ -12,7 +12,7 @@ struct LossScaleOptions {
   bool dynamic = true;
   std::optional<double> initial_scale = {};       // unset: 2^15; needed where the scale is fixed
   std::optional<std::int64_t> growth_steps = {};  // unset: 2000; not for a fixed scale
-  double min_scale = 1;                           // no overflow makes the scale smaller than this
+  double min_scale = 1;  // no overflow makes the scale smaller than this, which is 2^-126 or more
   // So many steps in a row that overflowed are an error; 0: never one.
   std::int64_t max_consecutive_skips = 50;
 };
@@ -25,7 +25,8 @@ struct LossScaleOptions {
 //   optim::LossScaleOptimizer optimizer(adam);
 //   ... optimizer.minimize(loss, model.trainable_variables(), tape);
 //
-// A step whose sums are not finite is skipped on all replicas: weights, slots and iterations() stay,
+// A step whose sums are not finite, or would not be when divided by a scale below 1, is skipped on all
+// replicas: weights, slots and iterations() stay,
 // steps_attempted() and skipped_steps() count it. A dynamic scale is doubled, if that is finite, after
 // growth_steps finite steps in a row, and halved by each overflow, by TensorFlow's rules. Steps that a
 // vote skipped change neither. All state is variables, in updates by select where the step does not know
@@ -39,8 +40,8 @@ struct LossScaleOptions {
 // finalize_variable_values) are called on itself. Made in the strategy's scope.
 class LOCKSTEP_EXPORT LossScaleOptimizer {
  public:
-  // Throws InvalidArgument for a scale that is not positive and finite, growth_steps below 1, a
-  // min_scale that is not above 0 or more than the scale, a negative count, a fixed scale that is not
+  // Throws InvalidArgument for a scale that is not a normal positive f32, growth_steps below 1, a
+  // min_scale that is not or is more than the scale, a negative count, a fixed scale that is not
   // given or is to grow; and for an optimizer that has a loss scale already.
   explicit LossScaleOptimizer(Optimizer& inner, const LossScaleOptions& options = {},
                               SourceLocation at = SourceLocation::current());
@@ -56,7 +57,8 @@ class LOCKSTEP_EXPORT LossScaleOptimizer {
     minimize(loss, std::span(variables.begin(), variables.size()), tape, at);
   }
   // The long form: the gradients are those of scale_loss(loss), and divided by the scale here. Without
-  // aggregation the replicas still agree on the overflow, by a collective.
+  // aggregation the replicas still agree on the overflow, by a collective, and the scale follows it
+  // alone: a vote, which skips the step of its own replica, is as no vote to it.
   void apply_gradients(std::span<const Tensor> gradients, std::span<const Variable> variables,
                        ApplyOptions options = {}, SourceLocation at = SourceLocation::current());
   void apply_gradients(std::initializer_list<Tensor> gradients,
@@ -92,10 +94,14 @@ class LOCKSTEP_EXPORT LossScaleOptimizer {
   // What scaled gradients are to be multiplied with, an f64 scalar.
   Tensor inverse_scale() const;
   // Whether all replicas are to skip the step: a vote, or an overflow, to which the scale adapts. `norm`,
-  // of all gradients, tells of the overflow where it is defined. A call that `waits` (undefined: it does
-  // not), because it only accumulates, overflows later.
-  Tensor verdict(const ReducedGradients& reduced, const Tensor& norm, bool aggregated,
-                 const Tensor& waits);
+  // of all gradients, tells of the overflow where it is defined. `scale` is what they are to be
+  // multiplied with. A call that `waits` (undefined: it does not), because it only accumulates,
+  // overflows later.
+  Tensor verdict(const ReducedGradients& reduced, const Tensor& scale, const Tensor& norm,
+                 bool aggregated, const Tensor& waits);
+  // Of the gradients of the calling replica.
+  Tensor overflows(std::span<const Tensor> gradients, const Tensor& scale,
+                   const Tensor& norm) const;
   void adapt(const Tensor& overflow, const Tensor& voted);
 
   Optimizer& inner_;

@@ -5,6 +5,7 @@
 #include <lockstep/replica/variable.h>
 
 #include <cstdint>
+#include <memory>
 
 namespace lockstep::optim {
 
@@ -23,7 +24,8 @@ struct GradientNoiseScaleOptions {
 //
 // Estimated from the norms of the replicas' gradients against that of their sum, so it needs two replicas
 // with rows, and a distributed batch, which knows the rows of each; the loss is to be their mean
-// (nn::compute_average_loss). It costs a look at each gradient and a small collective per step.
+// (nn::compute_average_loss). The rows may differ from step to step, also between those whose gradients
+// accumulate. It costs a look at each gradient and a small collective per step.
 class LOCKSTEP_EXPORT GradientNoiseScale {
  public:
   // Throws InvalidArgument for a momentum out of range.
@@ -32,8 +34,8 @@ class LOCKSTEP_EXPORT GradientNoiseScale {
 
   // What optimizers do: takes the squared norms, f64 scalars, of the calling replica's part of a
   // step's gradient and of the sum of all parts. A collective, unless `skip` (a boolean scalar) is
-  // known to hold; then, and with fewer than two replicas with rows, nothing changes. `calls`: of as
-  // many rows as this step's batch the gradient is made up. Throws FailedPrecondition without a
+  // known to hold; then, and with fewer than two replicas with rows, nothing changes. The gradient is
+  // the mean of those of `calls` steps, of which this is the last. Throws FailedPrecondition without a
   // distributed batch.
   void update(const Tensor& own_square, const Tensor& sum_square, const Tensor& skip,
               std::int64_t calls = 1, SourceLocation at = SourceLocation::current());
@@ -48,8 +50,16 @@ class LOCKSTEP_EXPORT GradientNoiseScale {
   void visit_state(StateVisitor& visitor);
 
  private:
+  friend class Optimizer;
+  // Throws FailedPrecondition unless it belongs to the group and the batch's rows are known.
+  void check_step(const std::shared_ptr<ReplicaGroup>& group, SourceLocation at) const;
+  // One of `calls` steps that make up a gradient: as if it had not been where it is `voted` out, followed
+  // by others where it `waits`, the last otherwise.
+  void count_call(std::int64_t calls, const Tensor& voted, const Tensor& waits);
+
   const double momentum_;
   Variable noise_, signal_;
+  Variable share_, share_square_;  // of the calls up to now, see update
 };
 
 }  // namespace lockstep::optim

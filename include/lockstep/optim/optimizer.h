@@ -25,7 +25,8 @@ class LossScaleOptimizer;
 
 struct ApplyOptions {
   // Sum the gradients over the replicas first. Without, each replica applies its own gradients to
-  // its own components, which drift apart, and only its own vote skips its step.
+  // its own components, which drift apart, and only its own vote skips its step: with gradient
+  // accumulation a call that it voted out adds zeros, and counts.
   bool aggregate = true;
 };
 
@@ -66,6 +67,8 @@ struct OptimizerSlot {
 // it had not been, for the others and for n, and one that fails on a replica leaves all accumulators as
 // they were. The n-th reduces the sums, once. steps_attempted() counts calls, iterations() updates.
 // Where steps are traced, the number of a call is not known: each reduces, and its update is selected.
+// Other variables than those of the calls before throw InvalidArgument until the update is made, and
+// where steps are traced for good.
 //
 // Weight decay is decoupled (arXiv:1711.05101) unless an optimizer says otherwise: weights shrink by
 // learning_rate * weight_decay of themselves before they are updated.
@@ -113,7 +116,9 @@ class LOCKSTEP_EXPORT Optimizer {
   void finalize_variable_values(std::span<const Variable> variables,
                                 SourceLocation at = SourceLocation::current());
 
-  // From now on each update also tells `noise`, which is borrowed, what it learns of the gradients' noise.
+  // From now on each update also tells `noise`, which is borrowed and was made in the same scope (else
+  // the next step throws FailedPrecondition), what it learns of the gradients' noise. To be called
+  // between updates.
   void measure(GradientNoiseScale& noise) { noise_ = &noise; }
 
   // Makes the slots of these variables, which otherwise appear with their first update; for
@@ -176,8 +181,7 @@ class LOCKSTEP_EXPORT Optimizer {
                     ApplyOptions options, LossScaleOptimizer* scaling, SourceLocation at);
   ReplicaContext& replica(const char* op, std::span<const Variable> variables,
                           SourceLocation at) const;
-  void check_before(ReplicaContext& replica, const LossScaleOptimizer* scaling,
-                    SourceLocation at) const;
+  void check_before(const Step& step) const;
   static ReducedGradients committed(GradientReduction& reduction);
   // `commit` is the commit point: what it returns is the same on all replicas.
   void run(const Step& step, const std::function<ReducedGradients()>& commit);
@@ -198,6 +202,10 @@ class LOCKSTEP_EXPORT Optimizer {
   Call kind_of_call() const;
   const Variable& accumulator(std::span<const Variable> slots) const;
   void add(const Step& step, std::span<const Tensor> gradients);
+  // Throws what stopped another replica.
+  static void agree(const Step& step);
+  // The gradients of a call that is not aggregated: zeros, if the replica voted to leave it out.
+  static std::vector<Tensor> without_voted(const Step& step, std::span<const Tensor> gradients);
   // Hands `reduction` the gradient, with what was accumulated before.
   void ready(Step& step, const SlotLists& slots, GradientReduction& reduction, std::size_t i,
              const Tensor& gradient) const;
