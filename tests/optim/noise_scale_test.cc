@@ -81,10 +81,10 @@ TEST_P(NoiseScale, ComparesTheReplicasGradientsWithTheirSum) {
   }
 }
 
-// Calls of 9, 9 and 3 rows on four replicas, by the definition: of each replica's part of the mean of
+// Calls of 8, 8 and 3 rows on four replicas, by the definition: of each replica's part of the mean of
 // the calls' means.
 TEST_P(NoiseScale, WeighsRowsOfUnevenCallsThatAccumulate) {
-  constexpr int kReplicas = 4, kCalls = 3, kBatch = 9, kRows = 21, kWidth = 2;
+  constexpr int kReplicas = 4, kCalls = 3, kBatch = 8, kRows = 19, kWidth = 2;
   const Tensor x = Noise(4).tensor<float>({kRows, kWidth}) + 0.5f;
   const std::vector<double> values = cast(x, DType::f64).to_vector<double>();
   double small = 0, big = 0, per_replica = 0, all = 0;
