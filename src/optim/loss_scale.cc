@@ -117,7 +117,9 @@ Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor
     ReplicaContext& replica = *get_replica_context();
     overflow = greater(replica.all_reduce(ReduceOp::sum, cast(overflow, DType::i32)), 0);
   }
-  if (waits.defined()) overflow = logical_and(overflow, logical_not(waits));
+  // A step that all skip anyhow changes nothing, so what is kept of it stays at its scale.
+  const Tensor& ignored = aggregated ? reduced.skip : waits;
+  if (ignored.defined()) overflow = logical_and(overflow, logical_not(ignored));
   adapt(overflow, aggregated ? reduced.skip : Tensor(false));
   return logical_or(overflow, reduced.skip);
 }

@@ -82,8 +82,19 @@ TEST(LossScaleOptimizer, AVoteIsNoOverflow) {
   };
   EXPECT_EQ(step(4, false), std::pair(4.0f, 1));
   EXPECT_EQ(step(4, true), std::pair(4.0f, 1));
-  EXPECT_EQ(step(kInf, true), std::pair(2.0f, 0));
-  EXPECT_EQ(optimizer.skipped_steps().read().item<int>(), 1);
+  EXPECT_EQ(step(kInf, true), std::pair(4.0f, 1)) << "as if it had not been";
+  EXPECT_EQ(optimizer.skipped_steps().read().item<int>(), 0);
+  EXPECT_EQ(w.read().item<float>(), -1);
+}
+
+TEST(LossScaleOptimizer, AVotedOverflowLeavesWhatAccumulatedAtItsScale) {
+  Variable w(Tensor(0.0f));
+  SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+  LossScaleOptimizer optimizer(sgd, {.initial_scale = 8});
+  for (const float gradient : {8.0f, kInf, 8.0f}) {
+    get_replica_context()->vote_skip(Tensor(std::isinf(gradient)));
+    optimizer.apply_gradients({Tensor(gradient)}, {w});
+  }
   EXPECT_EQ(w.read().item<float>(), -1);
 }
 
