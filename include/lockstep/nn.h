@@ -22,15 +22,10 @@
 
 #include <lockstep/nn/activation.h>
 #include <lockstep/nn/batch_norm.h>
-#include <lockstep/nn/conv1d.h>
-#include <lockstep/nn/conv1d_transpose.h>
-#include <lockstep/nn/conv2d.h>
-#include <lockstep/nn/conv2d_transpose.h>
-#include <lockstep/nn/conv3d.h>
-#include <lockstep/nn/conv3d_transpose.h>
+#include <lockstep/nn/conv.h>
+#include <lockstep/nn/conv_transpose.h>
 #include <lockstep/nn/dense.h>
-#include <lockstep/nn/depthwise_conv1d.h>
-#include <lockstep/nn/depthwise_conv2d.h>
+#include <lockstep/nn/depthwise_conv.h>
 #include <lockstep/nn/dropout.h>
 #include <lockstep/nn/embedding.h>
 #include <lockstep/nn/feed_forward.h>
@@ -45,9 +40,7 @@
 #include <lockstep/nn/lstm.h>
 #include <lockstep/nn/moving_average.h>
 #include <lockstep/nn/multi_head_attention.h>
-#include <lockstep/nn/pool1d.h>
-#include <lockstep/nn/pool2d.h>
-#include <lockstep/nn/pool3d.h>
+#include <lockstep/nn/pool.h>
 #include <lockstep/nn/position_embedding.h>
 #include <lockstep/nn/precision.h>
 #include <lockstep/nn/regularizers.h>

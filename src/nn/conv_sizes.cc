@@ -9,8 +9,8 @@
 namespace lockstep::nn {
 namespace {
 
-void require_positive(const char* layer, const char* what, const std::vector<std::int64_t>& sizes,
-                      SourceLocation at) {
+void require_positive(const std::string& layer, const char* what,
+                      const std::vector<std::int64_t>& sizes, SourceLocation at) {
   std::string text;
   for (const std::int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
   require(*std::min_element(sizes.begin(), sizes.end()) > 0, at, layer, "expected ", what,
@@ -19,7 +19,15 @@ void require_positive(const char* layer, const char* what, const std::vector<std
 
 }  // namespace
 
-Shape kernel_shape(const char* layer, const ConvSizes& sizes, SourceLocation at) {
+std::string name_or(const std::string& given, const char* before, int axes, const char* after) {
+  return given.empty() ? before + std::to_string(axes) + "d" + after : given;
+}
+
+std::string class_name(const char* before, int axes, const char* after) {
+  return before + std::to_string(axes) + "D" + after;
+}
+
+Shape kernel_shape(const std::string& layer, const ConvSizes& sizes, SourceLocation at) {
   const auto& [in, out, groups, kernel, strides, dilations] = sizes;
   require(in > 0 && out > 0, at, layer, "expected channel counts of 1 or more, got ", in, " and ",
           out);
@@ -32,11 +40,11 @@ Shape kernel_shape(const char* layer, const ConvSizes& sizes, SourceLocation at)
   std::vector<std::int64_t> extents = kernel;
   extents.push_back(in / groups);
   extents.push_back(out);
-  return Shape(extents, at, layer);
+  return Shape(extents, at, layer.c_str());
 }
 
-void check_output_padding(const char* layer, const std::vector<std::int64_t>& output_padding,
-                          const std::vector<std::int64_t>& strides, const Padding& padding,
+void check_output_padding(const std::string& layer, std::span<const std::int64_t> output_padding,
+                          std::span<const std::int64_t> strides, const Padding& padding,
                           SourceLocation at) {
   require(padding.kind() != Padding::Kind::given, at, layer,
           "expected padding `valid` or `same` beside an output padding");

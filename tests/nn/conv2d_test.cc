@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <lockstep/nn/conv2d.h>
+#include <lockstep/nn/conv.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/tensor/factory.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lockstep/nn/flatten.h>
-#include <lockstep/nn/pool2d.h>
+#include <lockstep/nn/pool.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/reduce.h>
 #include <lockstep/tensor/factory.h>

@@ -7,27 +7,18 @@
 
 namespace lockstep {
 
-struct Conv1dOptions {
-  std::int64_t strides = 1;
+// Of a convolution along `axes` axes.
+template <int axes>
+struct ConvNdOptions {
+  SizeNd<axes> strides = 1;
   Padding padding = Padding::valid;
-  std::int64_t dilations = 1;  // distance between the taps of a kernel
+  SizeNd<axes> dilations = 1;  // distance between the taps of a kernel
   std::int64_t groups = 1;     // channels are cut into groups that do not see each other
   Activation activation = Activation::none;
 };
-struct Conv2dOptions {
-  Size2d strides = 1;
-  Padding padding = Padding::valid;
-  Size2d dilations = 1;
-  std::int64_t groups = 1;
-  Activation activation = Activation::none;
-};
-struct Conv3dOptions {
-  Size3d strides = 1;
-  Padding padding = Padding::valid;
-  Size3d dilations = 1;
-  std::int64_t groups = 1;
-  Activation activation = Activation::none;
-};
+using Conv1dOptions = ConvNdOptions<1>;
+using Conv2dOptions = ConvNdOptions<2>;
+using Conv3dOptions = ConvNdOptions<3>;
 
 // activation(x * w + bias), where * slides the kernels w over the images x (a cross-correlation, as
 // TensorFlow's): x [batch, height, width, in], w [kernel height, kernel width, in / groups, out],
@@ -86,30 +77,18 @@ LOCKSTEP_EXPORT Tensor conv3d_weight_gradient(const Tensor& dy, const Tensor& x,
 // Options of the convolution whose input gradient is taken. output_size: height and width of the
 // result; 0 stands for TensorFlow's choice, in * stride with padding `same`, (in - 1) * stride +
 // max(span, stride) with `valid`, and the least that fits with given padding.
-struct Conv1dTransposeOptions {
-  std::int64_t strides = 1;
+template <int axes>
+struct ConvNdTransposeOptions {
+  SizeNd<axes> strides = 1;
   Padding padding = Padding::valid;
-  std::int64_t dilations = 1;
+  SizeNd<axes> dilations = 1;
   std::int64_t groups = 1;
-  std::int64_t output_size = 0;
+  SizeNd<axes> output_size = 0;
   Activation activation = Activation::none;
 };
-struct Conv2dTransposeOptions {
-  Size2d strides = 1;
-  Padding padding = Padding::valid;
-  Size2d dilations = 1;
-  std::int64_t groups = 1;
-  Size2d output_size = 0;
-  Activation activation = Activation::none;
-};
-struct Conv3dTransposeOptions {
-  Size3d strides = 1;
-  Padding padding = Padding::valid;
-  Size3d dilations = 1;
-  std::int64_t groups = 1;
-  Size3d output_size = 0;
-  Activation activation = Activation::none;
-};
+using Conv1dTransposeOptions = ConvNdTransposeOptions<1>;
+using Conv2dTransposeOptions = ConvNdTransposeOptions<2>;
+using Conv3dTransposeOptions = ConvNdTransposeOptions<3>;
 
 // The transposed convolution, activation(input gradient + bias): as TensorFlow's, x [batch, height,
 // width, in], w [kernel height, kernel width, out / groups, in], bias [out] or undefined; one and

@@ -6,21 +6,16 @@
 
 namespace lockstep {
 
-struct Pool1dOptions {
-  std::int64_t window = 2;
-  std::int64_t strides = 2;
+// Of a pooling along `axes` axes.
+template <int axes>
+struct PoolNdOptions {
+  SizeNd<axes> window = 2;
+  SizeNd<axes> strides = 2;
   Padding padding = Padding::valid;
 };
-struct Pool2dOptions {
-  Size2d window = 2;
-  Size2d strides = 2;
-  Padding padding = Padding::valid;
-};
-struct Pool3dOptions {
-  Size3d window = 2;
-  Size3d strides = 2;
-  Padding padding = Padding::valid;
-};
+using Pool1dOptions = PoolNdOptions<1>;
+using Pool2dOptions = PoolNdOptions<2>;
+using Pool3dOptions = PoolNdOptions<3>;
 
 // The maximum or the mean of each window of the images x [batch, height, width, channels], per
 // channel: [batch, out height, out width, channels], see Padding. With one axis instead, x is [batch,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -26,6 +27,11 @@ struct Size3d {
       : depth(depth), height(height), width(width) {}
   friend bool operator==(const Size3d&, const Size3d&) = default;
 };
+
+// The same along any number of axes, 1 to 3.
+template <int axes>
+using SizeNd =
+    std::conditional_t<axes == 1, std::int64_t, std::conditional_t<axes == 2, Size2d, Size3d>>;
 
 // How an image is extended before a window slides over it, with TensorFlow's rules:
 //   valid   not at all: out = ceil((in - span + 1) / stride), where span is what the window covers,
