@@ -126,6 +126,7 @@ int main(int argc, char** argv) {
        {"steps", "1000", "of training"},
        {"rate", "0.001", "learning rate, reached after a tenth of the steps"},
        {"precision", "float32", "or mixed_bfloat16: see nn/precision.h"},
+       {"seed", "7", "of the first weights and of the order of windows"},
        {"print_every", "100", "steps between two lines of output"},
        {"sample", "400", "bytes to write in the end"}});
   const ls::Strategy strategy = flags.strategy();
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
   std::printf("%s\n", strategy.describe().c_str());
   const auto length = flags.number<std::int64_t>("length", 2);
   const auto global_batch_size = flags.number<std::int64_t>("batch");
+  const auto seed = flags.number<std::uint64_t>("seed");
   std::ostringstream file;
   file << std::ifstream(flags.text("text"), std::ios::binary).rdbuf();
   const std::string text = file.str();
@@ -143,7 +145,7 @@ int main(int argc, char** argv) {
   const std::size_t held_out = text.size() / 20;
   const auto train =
       strategy.distribute_dataset(windows(text.substr(0, text.size() - held_out), length)
-                                      .shuffle({.seed = 7})
+                                      .shuffle({.seed = seed})
                                       .repeat()
                                       .batch(global_batch_size)
                                       .prefetch(2));
@@ -151,6 +153,7 @@ int main(int argc, char** argv) {
       windows(text.substr(text.size() - held_out), length).take(1000).batch(global_batch_size));
 
   const auto scope = strategy.scope();
+  ls::current_random_state().seed = seed;
   ls::nn::set_global_policy(flags.text("precision"));
   const Gpt gpt({flags.number<std::int64_t>("layers"), flags.number<std::int64_t>("size"),
                  flags.number<std::int64_t>("heads"), length});

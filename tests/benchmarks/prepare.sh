@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# prepare.sh <torch|libtorch|tensorflow|v4>...: makes what benchmarks compare against, below
-# build/benchmarks/, unless it is there: peers in their newest version, and our own library compiled
-# for x86-64-v4 only.
+# prepare.sh <torch|libtorch|tensorflow|v4|char_lm>...: makes what benchmarks compare against, below
+# build/benchmarks/, unless it is there: peers in their newest version, our own library compiled for
+# x86-64-v4 only, and the example char_lm with a text to learn.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source cmake/apt_install.sh
@@ -70,6 +70,15 @@ prepare_v4() {
     -DLOCKSTEP_BUILD_TESTS=OFF -DLOCKSTEP_BUILD_EXAMPLES=OFF \
     -DLOCKSTEP_BUILD_BENCHMARKS=ON >"$out/v4/configure.log"
   cmake --build "$out/v4"
+}
+
+prepare_char_lm() {
+  apt_install bible-kjv
+  bible Gen1:1-Rev22:21 >"$out/bible.txt"
+  mkdir -p "$out/release"
+  cmake -G Ninja -S . -B "$out/release" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF \
+    -DLOCKSTEP_BUILD_EXAMPLES=ON -DLOCKSTEP_BUILD_BENCHMARKS=ON >"$out/release/configure.log"
+  cmake --build "$out/release" --target char_lm
 }
 
 for what in "$@"; do

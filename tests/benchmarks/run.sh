@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/benchmarks/run.sh               measures everything against its peers
 # tests/benchmarks/run.sh mlp conv ...  measures these; --list names all of them
+# tests/benchmarks/char_lm.py           compares what is learned instead of the time it takes
 # Installs the peers and builds Release below build/benchmarks/, prints one table, and writes its
 # rows to build/benchmarks/<name>.json. Options go to driver.py (--pairs, --seconds, ...).
 # Exit code 0 only when every bar is met. Let nothing else run meanwhile.
