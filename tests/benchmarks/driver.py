@@ -42,12 +42,20 @@ def busy_share():
     return 1 - (later_idle - idle) / max(later_total - total, 1)
 
 
+def require_one_model(sides):
+    """Fails unless all train as many parameters, or none does."""
+    if len({side.parameters for side in sides}) > 1:
+        of_each = ", ".join(f"{side.version} {side.parameters or 'none'}" for side in sides)
+        raise Failed(f"not the same model; parameters: {of_each}")
+
+
 def measure(row, options):
     """The row's result, with the field names of the JSON files."""
     opened = []
     try:
         for side in (row.ours, *row.peers):
             opened.append(OpenLimit(side) if isinstance(side, rows.Limit) else OpenProgram(side))
+        require_one_model(opened)
         for _ in range(options.pairs):
             for side in opened:
                 side.measure(options.seconds, options.statistic)
@@ -79,7 +87,7 @@ def in_words(milliseconds):
     return f"{milliseconds:.3g} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
 
 
-LINE = "{:52} {:>9} {:>9} {:>24} {:>6} {:>4}  {}"
+LINE = "{:58} {:>9} {:>9} {:>24} {:>6} {:>4}  {}"
 
 
 def print_row(result):

@@ -86,6 +86,12 @@ struct Layer {
 
 class Mlp {
  public:
+  std::int64_t parameters() const {
+    std::int64_t count = 0;
+    for (const Layer* layer : {&first_, &second_, &third_}) count += (layer->in + 1) * layer->out;
+    return count;
+  }
+
   float step() {
     first_.forward(x_);
     second_.forward(first_.y);
@@ -129,5 +135,5 @@ class Mlp {
 
 int main() {
   Mlp mlp;
-  window::answer("the kernels alone", [&] { mlp.step(); });
+  window::answer(window::training("the kernels alone", mlp.parameters()), [&] { mlp.step(); });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of the benchmarks; peers/torch_models.py is the same in PyTorch.
+// The models of the benchmarks; peers/torch_models.py and peers/tensorflow_models.py are the same
+// in PyTorch and in Keras.
 #pragma once
 
 #include <lockstep/lockstep.h>
@@ -80,24 +81,15 @@ inline Model resnet20() {
           {64, 32, 32, 3}};
 }
 
-struct TokenEmbedding {
-  ls::Variable table;
-
-  TokenEmbedding(std::int64_t tokens, std::int64_t size)
-      : table(ls::normal({tokens, size}, 0, 0.02), {.name = "tokens"}) {}
-  ls::Tensor operator()(const ls::Tensor& ids) const {
-    return ls::embedding_lookup(table.read(), ids);
-  }
-  std::vector<ls::Variable> variables() const { return {table}; }
-};
-
 inline Model gpt() {
   namespace nn = ls::nn;
   constexpr std::int64_t kPositions = 64, kSize = 128, kHeads = 4, kTokens = 256;
   const auto transformer = [] { return nn::TransformerBlock(kSize, kHeads, {.causal = true}); };
-  return {nn::Sequential{TokenEmbedding(kTokens, kSize), nn::PositionEmbedding(kPositions, kSize),
-                         transformer(), transformer(), transformer(), transformer(),
-                         nn::LayerNorm(kSize, {.epsilon = 1e-5}), nn::Dense(kSize, kTokens)},
+  return {nn::Sequential{
+              nn::Embedding(kTokens, kSize,
+                            {.embeddings_initializer = nn::random_normal({.stddev = 0.02})}),
+              nn::PositionEmbedding(kPositions, kSize), transformer(), transformer(), transformer(),
+              transformer(), nn::LayerNorm(kSize, {.epsilon = 1e-5}), nn::Dense(kSize, kTokens)},
           {32, kPositions},
           kTokens,
           true};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs held open to be measured in turn (see window.h)."""
 import os
+import re
 import select
 import subprocess
 
@@ -27,7 +28,11 @@ class OpenProgram:
                                             stdout=subprocess.PIPE, text=True)
         except OSError as error:
             raise Failed(f"{self.name}: {error}") from error
-        self.version = self._answer().removeprefix("ready").strip()
+        ready = re.fullmatch(r"ready (.*?)(?:, (\d+) parameters)?\s*", self._answer())
+        if not ready:
+            raise Failed(f"{self.name} is not ready")
+        self.version = ready[1]
+        self.parameters = ready[2] and int(ready[2])  # that it trains, if any
 
     def _answer(self):
         if not select.select([self.process.stdout], [], [], ANSWER_TIMEOUT)[0]:
@@ -64,6 +69,7 @@ class OpenLimit:
     def __init__(self, limit):
         self.milliseconds = limit.milliseconds
         self.version = "fixed limit"
+        self.parameters = None
         self.times = []
 
     def measure(self, _window, _statistic):

@@ -63,10 +63,10 @@ def libtorch(program):
     return Program((str(OUT / program),), TUNED_MALLOC | ONE_THREAD, ("libtorch",))
 
 
-def tensorflow(script):
+def tensorflow(script, *arguments):
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    return Program((str(OUT / "tensorflow/bin/python"), str(PEERS / script)), TUNED_MALLOC | quiet,
-                   ("tensorflow",))
+    return Program((str(OUT / "tensorflow/bin/python"), str(PEERS / script), *arguments),
+                   TUNED_MALLOC | quiet, ("tensorflow",))
 
 
 def has_bf16_products():
@@ -77,6 +77,8 @@ def has_bf16_products():
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
+
+MODELS = {"mlp": "MLP", "lenet": "LeNet", "resnet20": "ResNet-20", "gpt": "GPT"}
 
 ROWS = {
     "mlp": [
@@ -93,11 +95,13 @@ ROWS = {
         Row("wide MLP, bf16 against f32", training("wide_mlp_bf16"), (training("wide_mlp"),), 1.5)
     ] if has_bf16_products() else [],
     "scaling": [
-        Row("MLP, 2 replicas against 2 threads that share nothing", training("mlp", 2),
-            (ours("training_apart", "mlp", "2"),), 0.92)],
+        Row(f"{MODELS[model]}, 2 replicas against 2 threads that share nothing", training(model, 2),
+            (ours("training_apart", model, "2"),), bar)
+        for model, bar in (("mlp", 0.92), ("resnet20", 0.95), ("gpt", 0.95))],
     "ddp": [
-        Row("MLP, 2 replicas against 2 processes", training("mlp", 2),
-            (torch("torch_ddp.py"),), 2.2)],
+        Row(f"{MODELS[model]}, 2 replicas against 2 processes", training(model, 2),
+            (torch("torch_ddp.py", model),), bar)
+        for model, bar in (("mlp", 2.2), ("gpt", 1.3), ("resnet20", 1.05))],
     "tape": [
         Row("MLP against its kernels alone", training("mlp"), (ours("mlp_by_hand"),), 0.97)],
     "malloc": [
@@ -129,8 +133,9 @@ ROWS = {
         Row("layer norm 2048x512, forward + backward", ours("kernels", "layer_norm"),
             (torch("torch_ops.py", "layer_norm"),), 1.8)],
     "tensorflow": [
-        Row("MLP, 2 replicas against 2 logical CPUs", training("mlp", 2),
-            (tensorflow("tensorflow_mlp.py"),), 1.5)],
+        Row(f"{name}, 2 replicas against 2 logical CPUs", training(model, 2),
+            tuple(tensorflow("tensorflow_step.py", model, threads) for threads in "01"), 1.5)
+        for model, name in MODELS.items()],
     "ops": [],  # measured by sweep.py
 }
 

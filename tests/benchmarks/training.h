@@ -23,6 +23,14 @@ class Training {
         optimizer_({.learning_rate = 0.01}),
         batch_(make_batch()) {}
 
+  // How many numbers are trained.
+  std::int64_t parameters() const {
+    std::int64_t count = 0;
+    for (const ls::Variable& variable : model_.layers.trainable_variables())
+      count += variable.shape().num_elements();
+    return count;
+  }
+
   // Forward, backward, update, and the loss as a number.
   float step() {
     const auto train_step = [this](const Example& batch) {

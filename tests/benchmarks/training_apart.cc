@@ -25,6 +25,8 @@ class Team {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  std::int64_t parameters() const { return own_->parameters(); }
+
   std::vector<double> run(double seconds) {
     seconds_ = seconds;
     times_.clear();
@@ -66,6 +68,6 @@ class Team {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   Team team(arguments.at(0), std::stoi(arguments.at(1)));
-  window::answer_with("threads that share nothing",
+  window::answer_with(window::training("threads that share nothing", team.parameters()),
                       [&](double seconds) { return team.run(seconds); });
 }

@@ -9,7 +9,8 @@ int main(int argc, char** argv) {
                                arguments.at(0));
   const float first_loss = training.step();
   float loss = first_loss;
-  window::answer("lockstep", [&] { loss = training.step(); });
+  window::answer(window::training("lockstep", training.parameters()),
+                 [&] { loss = training.step(); });
   if (loss < first_loss) return 0;
   std::cerr << "The loss was " << first_loss << " and is " << loss << '\n';
   return 1;

@@ -51,6 +51,12 @@ void answer_with(const std::string& version, const TimesOf& times_of, std::size_
     answer_one([&] { return times_of(seconds); }, inner);
 }
 
+// The version of a program that trains so many parameters: driver.py compares it only with those that
+// train as many.
+inline std::string training(const std::string& version, long long parameters) {
+  return version + ", " + std::to_string(parameters) + " parameters";
+}
+
 template <class Step>
 void answer(const std::string& version, const Step& step, int inner = 1) {
   answer_with(

@@ -14,7 +14,9 @@ int main() {
   const torch::Tensor images = torch::rand({128, 784});
   const torch::Tensor labels = torch::randint(0, 10, {128}, torch::kLong);
 
-  window::answer("LibTorch " TORCH_VERSION, [&] {
+  long long parameters = 0;
+  for (const torch::Tensor& values : model->parameters()) parameters += values.numel();
+  window::answer(window::training("LibTorch " TORCH_VERSION, parameters), [&] {
     optimizer.zero_grad();
     const torch::Tensor loss = torch::cross_entropy_loss(model->forward(images), labels);
     loss.backward();

@@ -9,6 +9,32 @@ torch.set_num_threads(1)
 torch.manual_seed(1)
 
 
+def make(name):
+    """The model of this name, and a batch."""
+    model = globals()[name]()
+    set_first_values(model)
+    return model, globals()[f"{name}_batch"]()
+
+
+def parameters_of(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def set_first_values(model):
+    """From the distributions of Keras's layers, as in models.h, but that an attention's three first
+    projections are one here."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d) and module.bias is None:  # before a normalisation
+            nn.init.kaiming_normal_(module.weight)
+        elif isinstance(module, (nn.Conv2d, nn.Linear)):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        elif isinstance(module, Positions):
+            nn.init.xavier_uniform_(module.embeddings)
+
+
 def mlp():
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
                          nn.Linear(512, 10))
@@ -91,7 +117,7 @@ class Transformer(nn.Module):
 class Positions(nn.Module):
     def __init__(self, positions, size):
         super().__init__()
-        self.embeddings = nn.Parameter(torch.randn(positions, size) * 0.02)
+        self.embeddings = nn.Parameter(torch.empty(positions, size))
 
     def forward(self, x):
         return x + self.embeddings

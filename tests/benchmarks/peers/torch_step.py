@@ -5,6 +5,6 @@ import sys
 import torch_models
 import window
 
-name = sys.argv[1]
-model, batch = (getattr(torch_models, of)() for of in (name, f"{name}_batch"))
-window.answer_windows(torch_models.VERSION, torch_models.training_step(model, batch))
+model, batch = torch_models.make(sys.argv[1])
+window.answer_training(torch_models.VERSION, torch_models.training_step(model, batch),
+                       torch_models.parameters_of(model))

@@ -31,3 +31,16 @@ def answer_windows(version, step, inner=1):
     print("ready", version, flush=True)
     for line in sys.stdin:
         answer_one(step, float(line), inner)
+
+
+def answer_training(version, step, parameters):
+    """The same for a model of so many parameters, all trainable ones, whose `step` returns the
+    loss. Fails if that did not fall."""
+    losses = [step()]
+
+    def counted_step():
+        losses[1:] = [step()]
+
+    answer_windows(f"{version}, {parameters} parameters", counted_step)
+    if not losses[-1] < losses[0]:
+        sys.exit(f"The loss was {losses[0]} and is {losses[-1]}")
