@@ -4,7 +4,7 @@
 
 What Keras 3 (keras: PyPI's tensorflow-cpu) and PyTorch (torch: its one-cycle schedule) compute in f64
 for optimizers and schedules, and for LARS, which neither has, its paper's formula (formula: NumPy).
-tests/optim/golden_test.cc walks the same steps.
+tests/optim/golden_test.cc walks the same steps. steps.py writes those of single steps in f32.
 """
 import json
 import math
