@@ -120,7 +120,11 @@ LAYERS = {
         case((2, 2, 2, 4), groups=4, scale=False),
     ],
     "Embedding": [case((2, 3), ids=5, input_dim=5, output_dim=3)],
-    "Activation": [case((2, 3), activation=a) for a in ("relu", "sigmoid", "elu", "softplus", "silu")],
+    "Activation": [
+        *(case((2, 3), activation=a)
+          for a in ("relu", "sigmoid", "elu", "softplus", "silu", "linear", "tanh")),
+        case((2, 3), dtype="float32", activation="gelu"),  # TensorFlow rounds sqrt(1/2) to f32
+    ],
     "Flatten": [case((2, 3, 2))],
     "Reshape": [case((2, 3, 2), target_shape=[6]), case((2, 3, 4), target_shape=[2, -1])],
     "ZeroPadding1D": [case((2, 3, 2), padding=[1, 2])],
