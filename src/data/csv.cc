@@ -31,8 +31,23 @@ std::string list_of(const std::vector<std::string>& names) {
   return text + (names.size() > kShown ? ", ..." : "");
 }
 
-// The number that is all of the field; nothing when that is none, or not finite. f32 by way of f64,
-// which what is too small for f32 fits.
+// Whether a number that f64 does not hold is too small for it: by the power of ten of its first digit.
+bool is_tiny(std::string_view number) {
+  const std::size_t e = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view digits = number.substr(0, e);
+  const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
+  std::string_view exponent = number.substr(std::min(e + 1, number.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int32_t power = 0;
+  if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), power).ec ==
+      std::errc::result_out_of_range)
+    return exponent.starts_with('-');
+  return power + point - first < 0;
+}
+
+// The number that is all of the field; nothing when that is none, or not finite. What is too small is 0;
+// f32 by way of f64, so that this holds for it, too.
 template <class T>
 std::optional<T> number_in(std::string_view field) {
   using Read = std::conditional_t<std::is_floating_point_v<T>, double, T>;
@@ -40,7 +55,12 @@ std::optional<T> number_in(std::string_view field) {
   Read value{};
   const char* const end = field.data() + field.size();
   const auto [stopped, error] = std::from_chars(field.data(), end, value);
-  if (error != std::errc() || stopped != end) return std::nullopt;
+  if (stopped != end) return std::nullopt;
+  if (error != std::errc()) {
+    if (std::is_floating_point_v<T> && error == std::errc::result_out_of_range && is_tiny(field))
+      return T{};
+    return std::nullopt;
+  }
   const T narrow = static_cast<T>(value);
   if constexpr (std::is_floating_point_v<T>)
     if (!std::isfinite(narrow)) return std::nullopt;
@@ -62,13 +82,12 @@ void with_type(DType dtype, const F& f) {
   }
 }
 
-void require_column(const CsvColumn& column, const CsvOptions& options, const char* op,
-                    SourceLocation at) {
+void require_column(const CsvColumn& column, const char* op, SourceLocation at) {
   const bool floating = column.dtype == DType::f32 || column.dtype == DType::f64;
   require(floating || column.dtype == DType::i32 || column.dtype == DType::i64, at, op,
           "expected f32, f64, i32 or i64 for column \"", column.name, "\", got ",
           name_of(column.dtype));
-  const double missing = column.missing.value_or(options.missing.value_or(0));
+  const double missing = column.missing.value_or(0);
   const double most = column.dtype == DType::i32 ? 0x7fffffff : 0x1p53;
   require(floating || (missing == std::floor(missing) && std::abs(missing) <= most), at, op,
           "column \"", column.name, "\" is ", name_of(column.dtype), ", which cannot hold ",
@@ -150,17 +169,17 @@ void CsvReader::choose_columns(const std::vector<std::string>& names) {
   if (in_one) leaves_.push_back({.width = std::ssize(chosen)});
   for (const CsvColumn& column : chosen) {
     if (!in_one) leaves_.emplace_back();
-    add_column(column, leaves_.size() - 1);
+    add_column(column, options_.missing, leaves_.size() - 1);
   }
   if (!options_.label) return;
   leaves_.emplace_back();
-  add_column(*options_.label, 1);
+  add_column(*options_.label, std::nullopt, 1);
 }
 
-void CsvReader::add_column(const CsvColumn& description, std::size_t leaf) {
-  require_column(description, options_, op_, at_);
+void CsvReader::add_column(CsvColumn description, std::optional<double> missing, std::size_t leaf) {
+  if (!description.missing) description.missing = missing;
+  require_column(description, op_, at_);
   Column column{.description = description, .categories = {}, .leaf = leaf};
-  if (!column.description.missing) column.description.missing = options_.missing;
   for (const std::string& category : description.categories)
     require(column.categories.emplace(category, std::ssize(column.categories)).second, at_, op_,
             "column \"", description.name, "\" has two categories ", shown(category));
@@ -179,16 +198,14 @@ T CsvReader::value_of(const Column& column, std::string_view field, const CsvPla
   const auto fail = [&](const auto&... parts) {
     place.fail(", column \"", description.name, "\": ", parts...);
   };
+  const auto category = column.categories.find(field);
+  if (category != column.categories.end()) return static_cast<T>(category->second);
   if (field.empty() || (!options_.na_value.empty() && field == options_.na_value)) {
     if (!description.missing) fail("the field is missing; .missing can say what stands for it");
     return static_cast<T>(*description.missing);
   }
-  if (!column.categories.empty()) {
-    const auto found = column.categories.find(field);
-    if (found == column.categories.end())
-      fail("expected one of ", list_of(description.categories), ", got ", shown(field));
-    return static_cast<T>(found->second);
-  }
+  if (!column.categories.empty())
+    fail("expected one of ", list_of(description.categories), ", got ", shown(field));
   const std::optional<T> value = number_in<T>(field);
   if (!value) fail("expected a number of ", name_of(dtype_of<T>), ", got ", shown(field));
   return *value;

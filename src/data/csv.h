@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ class CsvReader {
   };
 
   void choose_columns(const std::vector<std::string>& names);
-  void add_column(const CsvColumn& description, std::size_t leaf);
+  // `missing` unless the description has its own.
+  void add_column(CsvColumn description, std::optional<double> missing, std::size_t leaf);
   // Which fields of a file's records the columns are.
   std::vector<std::size_t> fields_of(const std::vector<std::string>& names, bool first_file,
                                      const CsvPlace& place) const;

@@ -17,8 +17,8 @@ CsvRecords::CsvRecords(std::string_view text, char delimiter, const CsvPlace& pl
 }
 
 bool CsvRecords::next(std::vector<std::string_view>& fields) {
-  while (take_line_end()) {
-  }
+  do skip_blanks();
+  while (take_line_end());
   place_.line = next_line_;
   if (left_.empty()) return false;
   fields.clear();

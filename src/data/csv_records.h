@@ -24,7 +24,7 @@ struct CsvPlace {
 };
 
 // The records of comma-separated text. Lines end in "\n", "\r\n" or "\r", the last may lack it; those
-// without any character are passed over. A field that begins with a quote ends with one, holds
+// of nothing but blanks are passed over. A field that begins with a quote ends with one, holds
 // delimiters and line ends as they are, and quotes as two. Blanks around fields are left out, those
 // within quotes are not; a byte order mark is.
 class CsvRecords {

@@ -93,11 +93,45 @@ TEST(FromCsv, PutsDefaultsForMissingFields) {
               throws<DataLoss>("the text, line 2, column \"b\"", "missing"));
 }
 
+TEST(FromCsv, PutsADefaultForALabelOnlyOfItsOwn) {
+  CsvOptions options{.label = CsvColumn{.name = "y"}, .missing = 7};
+  EXPECT_THAT(whole<Row>("x,y\n,1\n", options).features, holds({7}));
+  EXPECT_THAT([&] { whole<Row>("x,y\n1,2\n3,\n", options); },
+              throws<DataLoss>("line 3, column \"y\"", "missing"));
+  options.label->missing = -1;
+  EXPECT_THAT(whole<Row>("x,y\n1,2\n3,\n", options).label, holds({2, -1}));
+}
+
+TEST(FromCsv, TakesForACategoryWhatWouldBeMissing) {
+  const CsvOptions options{
+      .columns = {{.name = "c", .missing = -1, .categories = {"red", "", "NA"}}}, .na_value = "NA"};
+  EXPECT_THAT(whole("c,d\n,1\nred,2\nNA,3\n\"\",4\n", options), holds({1, 0, 2, 1}));
+}
+
+TEST(FromCsv, PassesOverLinesOfBlanks) {
+  EXPECT_THAT(whole("  \na,b\n\t \n1,2\n  \r\n3,4\n  "), holds({1, 2, 3, 4}));
+  EXPECT_THAT(whole("a\n1\n \n2\n", {.missing = 0}), holds({1, 2}));
+  EXPECT_THAT(whole("a\tb\n1\t2\n \n\t\n", {.missing = -1, .delimiter = '\t'}),
+              holds({1, 2, -1, -1}));
+  EXPECT_THAT([] { whole("a\n1\n \nx\n"); }, throws<DataLoss>("line 4"));
+}
+
+TEST(FromCsv, TakesForZeroWhatIsTooSmall) {
+  using namespace std::string_literals;
+  EXPECT_THAT(whole("1e-50,1e-320,1e-400,-1E-9999999999\n", kPlain), holds({0, 0, 0, 0}));
+  const std::string zeros(400, '0');
+  EXPECT_THAT(whole("0." + zeros + "1,1" + zeros + "e-800,0.1e-323\n", kPlain), holds({0, 0, 0}));
+  for (const std::string& large : {"1e400"s, "1e+9999999999"s, "1" + zeros + "e-9", "0.001e312"s})
+    EXPECT_THAT([&] { whole(large + "\n", kPlain); }, throws<DataLoss>("expected a number of f32"))
+        << large;
+  const CsvOptions wide{.header = false, .columns = {{.name = "0", .dtype = DType::f64}}};
+  EXPECT_THAT(whole("1e-310\n1e-400\n", wide), holds<double>({1e-310, 0}));
+}
+
 TEST(FromCsv, ReadsWhatProgramsWrite) {
   EXPECT_THAT(whole("\xef\xbb\xbf\"a\",b\r\n 1 ,\t2\r\n\r\n\"3\" ,+4\r\n\n"), holds({1, 2, 3, 4}));
   EXPECT_THAT(whole("a;b\n1;2\n", {.delimiter = ';'}), holds({1, 2}));
   EXPECT_THAT(whole("a\tb\n1\t2\n", {.delimiter = '\t'}), holds({1, 2}));
-  EXPECT_THAT(whole("1e-50,1e-320\n", kPlain), holds({0, 0}));
   EXPECT_THAT(whole("a,b\r1,2\r\r3,4\r"), holds({1, 2, 3, 4}));
   EXPECT_THAT(whole("a, \"b\"\n1, \"2\" \n", {.columns = {{.name = "b"}}}), holds({2}));
   EXPECT_THAT(whole("a\tb\n\t \"2\"\n", {.missing = -1, .delimiter = '\t'}), holds({-1, 2}));

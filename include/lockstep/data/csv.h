@@ -16,7 +16,8 @@ struct CsvColumn {
   DType dtype = DType::f32;  // f32, f64, i32 or i64
   // Stands for fields that are missing, as CsvOptions::missing.
   std::optional<double> missing = {};
-  // The field is text, one of these, and becomes its place in the list.
+  // The field is text, one of these, and becomes its place in the list. Fields that would be missing
+  // are not where they are in it: "" is for empty ones.
   std::vector<std::string> categories = {};
 };
 
@@ -24,8 +25,10 @@ struct CsvOptions {
   bool header = true;                   // the first line of each file names the columns
   std::vector<CsvColumn> columns = {};  // which, in this order; empty: all but the label, as f32
   std::optional<CsvColumn> label = {};  // the column that becomes the label
-  std::optional<double> missing = {};   // stands for missing fields; nothing: they are an error
-  std::string na_value = {};            // fields of this text are missing, as empty ones are
+  // Stands for missing fields, but not for a label's, which only its own `missing` does; nothing: they
+  // are an error.
+  std::optional<double> missing = {};
+  std::string na_value = {};  // fields of this text are missing, as empty ones are
   char delimiter = ',';
 };
 
@@ -51,15 +54,17 @@ Dataset<T> csv_rows(const Leaves& leaves, SourceLocation at) {
 //   from_csv<Tensor>({"a.csv"})   one tensor [columns];
 //   struct Row { Tensor age, income, ...; };  a scalar per column, each of its own dtype.
 //
-// Numbers have a decimal point whatever the locale; blanks around fields and empty lines do not
-// count; a line ends in "\n", "\r\n" or "\r". All is read and converted at once, so that rows are shuffled, dealt and resumed as those of
-// from_tensor_slices.
+// Numbers have a decimal point whatever the locale, and are 0 where they are too small for the dtype.
+// Blanks around fields do not count, nor do lines that are empty or of blanks; a line ends in "\n",
+// "\r\n" or "\r". All is read and converted at once, so that rows are shuffled, dealt and resumed as
+// those of from_tensor_slices.
 //
 // Throws Unavailable for a file that cannot be read; InvalidArgument for a column that the header
 // lacks, other dtypes, columns of several dtypes in one tensor, where they are not as many as T's
-// tensors, for `missing` that the dtype does not hold, and a category given twice; DataLoss, naming file, line and column, for a field that is no number (NaN and
-// infinity are none) or does not fit the dtype, a missing one that nothing stands for, lines of
-// other lengths, an open quote, an empty file, damaged gzip.
+// tensors, for `missing` that the dtype does not hold, and a category given twice; DataLoss, naming
+// file, line and column, for a field that is no number (NaN and infinity are none) or too large for the
+// dtype, a missing one that nothing stands for, lines of other lengths, an open quote, an empty file,
+// damaged gzip.
 template <class T>
 Dataset<T> from_csv(const std::vector<std::string>& files, const CsvOptions& options = {},
                     SourceLocation at = SourceLocation::current()) {
