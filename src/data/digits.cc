@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/digits.h"
 
-#include <lockstep/base/log.h>
 #include <lockstep/data/digits.h>
 #include <lockstep/tensor/factory.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <numeric>
 
 #include "data/csv.h"
@@ -52,17 +49,11 @@ void require_values(const Leaves& leaves, std::string_view file) {
 }
 
 Leaves load_digits() {
-  const char* const directory = std::getenv("LOCKSTEP_DATA_DIR");
-  if (directory && *directory) {
-    const std::filesystem::path path = std::filesystem::path(directory) / "digits.csv.gz";
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored))
-      return parse_digits(
-          read_file(path, "data::digits", "; unset LOCKSTEP_DATA_DIR for the library's own copy",
-                    SourceLocation{}, kMostBytes),
-          path.string());
-    logging::info("[data::digits] no " + path.string() + "; the library's own copy is used");
-  }
+  if (const auto path = find_in_data_dir("digits.csv.gz", "data::digits"))
+    return parse_digits(
+        read_file(*path, "data::digits", "; unset LOCKSTEP_DATA_DIR for the library's own copy",
+                  SourceLocation{}, kMostBytes),
+        path->string());
   return parse_digits(embedded::digits_csv_gz, "the library's digits.csv.gz");
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "data/file.h"
 #include "data/idx.h"
 
 namespace lockstep::data {
@@ -13,8 +14,13 @@ namespace {
 constexpr const char* kOp = "data::fashion_mnist";
 constexpr std::int64_t kSize = 28, kClasses = 10;
 
-std::string path_of(const FashionMnistOptions& options, const std::string& name) {
-  const std::filesystem::path plain = std::filesystem::path(options.folder) / name;
+std::filesystem::path folder_of(const FashionMnistOptions& options) {
+  if (!options.folder.empty()) return options.folder;
+  return find_in_data_dir("fashion-mnist", kOp).value_or("/usr/share/datasets/fashion-mnist");
+}
+
+std::string path_of(const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path plain = folder / name;
   std::error_code ignored;
   return std::filesystem::exists(plain, ignored) ? plain.string() : plain.string() + ".gz";
 }
@@ -25,17 +31,18 @@ Leaves read_fashion_mnist(std::string_view split, const FashionMnistOptions& opt
                           SourceLocation at) {
   require(split == "train" || split == "test", at, kOp,
           "expected the split \"train\" or \"test\", got \"", split, '"');
+  const std::filesystem::path folder = folder_of(options);
   const std::string prefix = split == "train" ? "train" : "t10k";
   const auto read = [&](const char* kind) {
-    return read_idx(path_of(options, prefix + kind), kOp,
-                    "; install Debian's package dataset-fashion-mnist, or say by .folder where the "
-                    "files are",
+    return read_idx(path_of(folder, prefix + kind), kOp,
+                    "; install Debian's package dataset-fashion-mnist, or say by .folder or "
+                    "LOCKSTEP_DATA_DIR where the files are",
                     at);
   };
   const Tensor images = read("-images-idx3-ubyte"), labels = read("-labels-idx1-ubyte");
   const auto expect = [&](bool ok, const auto&... parts) {
     if (!ok)
-      throw DataLoss(message(kOp, options.folder, ", split \"", split, "\": ", parts...), at);
+      throw DataLoss(message(kOp, folder.string(), ", split \"", split, "\": ", parts...), at);
   };
   expect(images.dtype() == DType::u8 && images.rank() == 3 && images.dim(1) == kSize &&
              images.dim(2) == kSize,

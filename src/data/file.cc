@@ -2,9 +2,11 @@
 #include "data/file.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/base/log.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -31,6 +33,17 @@ std::vector<unsigned char> read_file(const std::filesystem::path& path, std::str
   require_ok(!std::ferror(file.get()));
   bytes.resize(size);
   return bytes;
+}
+
+std::optional<std::filesystem::path> find_in_data_dir(const std::filesystem::path& name,
+                                                      std::string_view op) {
+  const char* const directory = std::getenv("LOCKSTEP_DATA_DIR");
+  if (!directory || !*directory) return std::nullopt;
+  const std::filesystem::path path = std::filesystem::path(directory) / name;
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return path;
+  logging::info(message(op, "no ", path.string(), "; LOCKSTEP_DATA_DIR is passed over"));
+  return std::nullopt;
 }
 
 }  // namespace lockstep::data

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,5 +18,10 @@ std::vector<unsigned char> read_file(const std::filesystem::path& path, std::str
                                      std::string_view advice, SourceLocation at,
                                      std::size_t limit = std::numeric_limits<std::size_t>::max() -
                                                          1);
+
+// The file or folder of that name in the directory LOCKSTEP_DATA_DIR; nothing, which the log tells, where
+// that has none, and where the variable is not set.
+std::optional<std::filesystem::path> find_in_data_dir(const std::filesystem::path& name,
+                                                      std::string_view op);
 
 }  // namespace lockstep::data

@@ -183,6 +183,19 @@ TEST_F(FashionMnist, FilesMustFitTogether) {
               throws<DataLoss>("expected images u8 [n, 28, 28]", "[3, 27, 28]"));
 }
 
+TEST_F(FashionMnist, IsLookedForInTheDataDirectory) {
+  write_images("train", 1);
+  zip("train-labels-idx1-ubyte.gz", header(0x08, {1}) + bytes({7}));
+  const std::filesystem::path link =
+      std::filesystem::path(::testing::TempDir()) / ("lockstep_data_" + std::to_string(getpid()));
+  std::filesystem::create_directories(link);
+  std::filesystem::create_directory_symlink(folder_, link / "fashion-mnist");
+  setenv("LOCKSTEP_DATA_DIR", link.c_str(), 1);
+  EXPECT_EQ(read_fashion_mnist("train")[1].item<std::int64_t>(), 7);
+  unsetenv("LOCKSTEP_DATA_DIR");
+  std::filesystem::remove_all(link);
+}
+
 TEST_F(FashionMnist, MissingFilesNameThePackage) {
   EXPECT_THAT([&] { articles("train"); },
               throws<Unavailable>("[data::fashion_mnist] cannot read", "train-images-idx3-ubyte.gz",

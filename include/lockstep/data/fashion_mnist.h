@@ -9,9 +9,9 @@
 namespace lockstep::data {
 
 struct FashionMnistOptions {
-  // With the data set's four files, compressed or not: where Debian's package dataset-fashion-mnist
-  // puts them.
-  std::string folder = "/usr/share/datasets/fashion-mnist";
+  // With the data set's four files, compressed or not. Empty: the folder fashion-mnist in the directory
+  // LOCKSTEP_DATA_DIR, or where there is none that of Debian's package dataset-fashion-mnist.
+  std::string folder = {};
 };
 
 // The tensors behind fashion_mnist(): images f32 [n, 28, 28, 1] and labels i64 [n].
