@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "flags.h"
+#include "program.h"
 namespace ls = lockstep;
 
 struct GptOptions {
@@ -20,8 +20,7 @@ class Gpt {
  public:
   explicit Gpt(const GptOptions& options)
       : options_(options),
-        bytes_(ls::nn::random_uniform()({256, options.size}, ls::DType::f32),
-               {.name = "bytes/embeddings"}),
+        bytes_(256, options.size, {.name = "bytes"}),
         positions_(options.length, options.size),
         norm_(options.size, {.epsilon = 1e-5}),
         logits_(options.size, 256, {.dtype = ls::DType::f32}) {
@@ -33,14 +32,14 @@ class Gpt {
 
   // The logits of what follows each byte of text [batch, bytes].
   ls::Tensor operator()(const ls::Tensor& text) const {
-    ls::Tensor x = positions_(ls::embedding_lookup(bytes_, text));
+    ls::Tensor x = positions_(bytes_(text));
     for (const auto& block : blocks_) x = block(x, {.training = true});
     return logits_(norm_(x));
   }
 
   // The same of text that comes after what is in the caches, for its last byte only.
   ls::Tensor next(const ls::Tensor& text, std::vector<ls::nn::KeyValueCache>& caches) const {
-    ls::Tensor x = positions_.from(caches[0].length, ls::embedding_lookup(bytes_, text));
+    ls::Tensor x = positions_.from(caches[0].length, bytes_(text));
     for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].extend(x, caches[i]);
     return logits_(norm_(ls::slice(x, {0, x.dim(1) - 1, 0}, {-1, 1, -1})));
   }
@@ -51,10 +50,11 @@ class Gpt {
   }
 
   std::vector<ls::Variable> variables() const {
-    std::vector<ls::Variable> all{bytes_};
+    std::vector<ls::Variable> all;
     const auto append = [&](const ls::nn::Layer& layer) {
       all.insert(all.end(), layer.variables().begin(), layer.variables().end());
     };
+    append(bytes_);
     append(positions_);
     for (const auto& block : blocks_) append(block);
     append(norm_);
@@ -64,7 +64,7 @@ class Gpt {
 
  private:
   GptOptions options_;
-  ls::Variable bytes_;
+  ls::nn::Embedding bytes_;
   ls::nn::PositionEmbedding positions_;
   std::vector<ls::nn::TransformerBlock> blocks_;
   ls::nn::LayerNorm norm_;
@@ -114,7 +114,7 @@ std::string continued(const ls::Strategy& strategy, const Gpt& gpt, std::string 
   return text;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"text", "bible.txt", "file to learn"},
@@ -130,8 +130,7 @@ int main(int argc, char** argv) {
        {"print_every", "100", "steps between two lines of output"},
        {"sample", "400", "bytes to write in the end"}});
   const ls::Strategy strategy = flags.strategy();
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::printf("%s\n", strategy.describe().c_str());
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const auto length = flags.number<std::int64_t>("length", 2);
   const auto global_batch_size = flags.number<std::int64_t>("batch");
   const auto seed = flags.number<std::uint64_t>("seed");
@@ -139,9 +138,9 @@ int main(int argc, char** argv) {
   file << std::ifstream(flags.text("text"), std::ios::binary).rdbuf();
   const std::string text = file.str();
   if (text.size() < static_cast<std::size_t>(40 * length))
-    return std::fprintf(stderr, "%s: expected a text of %d characters or more, got %zu\n",
-                        flags.text("text").c_str(), static_cast<int>(40 * length), text.size()),
-           2;
+    throw std::invalid_argument(flags.text("text") + ": expected a text of " +
+                                std::to_string(40 * length) + " bytes or more, got " +
+                                std::to_string(text.size()));
   const std::size_t held_out = text.size() / 20;
   const auto train =
       strategy.distribute_dataset(windows(text.substr(0, text.size() - held_out), length)
@@ -187,17 +186,20 @@ int main(int argc, char** argv) {
   for (std::int64_t step = 1; step <= steps; ++step) {
     strategy.run(train_step, *batches.next());
     if (step % flags.number<std::int64_t>("print_every", 1) != 0 && step != steps) continue;
-    std::printf("step %lld: loss %.6f\n", static_cast<long long>(step),
-                mean_loss.result().item<double>());
+    examples::print(strategy, "step %lld: loss %.6f\n", static_cast<long long>(step),
+                    mean_loss.result().item<double>());
     mean_loss.reset_state();
   }
   for (const auto& batch : validation) strategy.run(validation_step, batch);
-  std::printf("validation loss %.6f\n%s", validation_loss.result().item<double>(),
-              strategy.step_report().to_table().c_str());
+  examples::print(strategy, "validation loss %.6f\n%s", validation_loss.result().item<double>(),
+                  strategy.step_report().to_table().c_str());
   const auto sample = flags.number<std::size_t>("sample");
   if (sample == 0) return 0;
   const std::string written = continued(strategy, gpt, text.substr(text.size() - held_out, 32),
                                         sample, static_cast<std::size_t>(length));
+  if (!strategy.workers().is_chief()) return 0;
   std::fwrite(written.data(), 1, written.size(), stdout);
   std::puts("");
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }

@@ -2,26 +2,18 @@
 // Handwritten digits on any number of replicas.
 #include <lockstep/lockstep.h>
 
-#include <cstdio>
 #include <string>
+
+#include "program.h"
 namespace ls = lockstep;
 
 struct Example {
   ls::Tensor image, label;
 };
 
-int main(int argc, char** argv) {
-  constexpr const char* usage = "usage: digits [--strategy mirrored:4 | --replicas 4]\n";
-  std::string flag = "mirrored";  // as many replicas as there are cores
-  for (int i = 1; i < argc; i += 2) {
-    const std::string option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--help") return std::fputs(usage, stdout) < 0;
-    if (value.empty() || (option != "--strategy" && option != "--replicas"))
-      return std::fputs(usage, stderr), 2;
-    flag = option == "--replicas" ? "mirrored:" + value : value;
-  }
-  const ls::Strategy strategy = ls::make_strategy(flag);
-  std::printf("%s\n", strategy.describe().c_str());
+int main(int argc, char** argv) try {
+  const ls::Strategy strategy = examples::Flags(argc, argv).strategy();
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const auto train = strategy.distribute_dataset(  // of each 128 rows a replica gets its part
       ls::data::digits<Example>("train").shuffle({.seed = 7}).batch(128).prefetch(2));
   const auto test = strategy.distribute_dataset(ls::data::digits<Example>("test").batch(128));
@@ -56,5 +48,7 @@ int main(int argc, char** argv) {
     for (const auto& batch : test) strategy.run(test_step, batch);
     bar.finish({{"loss", mean_loss.result()}, {"held-out accuracy", accuracy.result()}});
   }
-  std::printf("%s", strategy.step_report().to_table().c_str());
+  examples::print(strategy, "%s", strategy.step_report().to_table().c_str());
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }

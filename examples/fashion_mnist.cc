@@ -3,28 +3,27 @@
 // bits. The data are in Debian's package dataset-fashion-mnist.
 #include <lockstep/lockstep.h>
 
-#include <cstdio>
 #include <string>
 
-#include "flags.h"
+#include "program.h"
 namespace ls = lockstep;
 
 struct Example {
   ls::Tensor image, label;
 };
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"precision", "float32", "float32, mixed_bfloat16 or mixed_float16"},
-       {"data", ls::data::FashionMnistOptions().folder, "the folder with the data set's files"},
+       {"data", "", "the folder with the data set's files; empty: see data/fashion_mnist.h"},
        {"batch_size", "128", "rows of a step on all replicas together"},
        {"epochs", "8", "passes over the training data"},
        {"learning_rate", "3e-3", "the highest, a third of the way"},
        {"dropout", "0.25", "part of the features that a step leaves out, drawn by each replica"},
        {"print_every", "0", "steps between two lines with the loss; 0: none"}});
   const ls::Strategy strategy = flags.strategy();
-  std::printf("%s\n", strategy.describe().c_str());
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const ls::data::FashionMnistOptions files{.folder = flags.text("data")};
   const auto train =
       strategy.distribute_dataset(ls::data::fashion_mnist<Example>("train", files)
@@ -82,11 +81,13 @@ int main(int argc, char** argv) {
       const auto loss = strategy.run(train_step, batch);
       bar.step(batch.rows()->global);
       if (print_every > 0 && ++step % print_every == 0)
-        std::printf("step %d: loss %.6f\n", step,
-                    strategy.reduce(ls::ReduceOp::sum, loss).item<double>());
+        examples::print(strategy, "step %d: loss %.6f\n", step,
+                        strategy.reduce(ls::ReduceOp::sum, loss).item<double>());
     }
     for (const auto& batch : test) strategy.run(test_step, batch);
     bar.finish({{"loss", mean_loss.result()}, {"test accuracy", accuracy.result()}});
   }
-  std::printf("test accuracy %.4f\n", accuracy.result().item<double>());
+  examples::print(strategy, "test accuracy %.4f\n", accuracy.result().item<double>());
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }

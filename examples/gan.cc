@@ -8,7 +8,7 @@
 #include <numbers>
 #include <set>
 
-#include "flags.h"
+#include "program.h"
 namespace ls = lockstep;
 
 constexpr std::int64_t kBatchSize = 256, kLatentSize = 16;
@@ -59,14 +59,14 @@ ls::Tensor slope(const ls::nn::Sequential& critic, const ls::Tensor& points) {
   return ls::sqrt(ls::sum(ls::square(gradient), {.axes = {1}}) + 1e-12);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"data", "mixture", "of eight normal distributions; or fashion_mnist"},
        {"steps", "3000", "updates of the generator"},
        {"print_every", "500", "steps between two lines of output"}});
   const ls::Strategy strategy = flags.strategy();
-  std::printf("%s\n", strategy.describe().c_str());
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const bool clothes = flags.text("data") == "fashion_mnist";
   const ls::Tensor points =
       clothes ? ls::reshape(ls::data::read_fashion_mnist("train")[0], {-1, 784}) : mixture(20'000);
@@ -118,8 +118,10 @@ int main(int argc, char** argv) {
       distance = strategy.reduce(ls::ReduceOp::sum, strategy.run(critic_step, *batches.next()));
     strategy.run(generator_step);
     if (step % flags.number<int>("print_every", 1) == 0)
-      std::printf("step %d: distance %.6f\n", step, distance.item<double>());
+      examples::print(strategy, "step %d: distance %.6f\n", step, distance.item<double>());
   }
   const ls::Tensor samples = strategy.gather(strategy.run([&] { return made(4 * rows); }));
-  clothes ? draw(samples) : judge(samples);
+  if (strategy.workers().is_chief()) clothes ? draw(samples) : judge(samples);
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }

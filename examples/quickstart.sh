@@ -14,5 +14,5 @@ if [[ ! -e $tree/build.ninja ]]; then
   cmake -G Ninja -S . -B "$tree" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF
 fi
 cmake --build "$tree" --target digits
-(($#)) || set -- --replicas "$(nproc)"
+(($#)) || set -- --strategy "mirrored:$(nproc)"
 exec "$tree/examples/digits" "$@"

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <random>
 #include <span>
 #include <vector>
 
-#include "flags.h"
+#include "program.h"
 namespace ls = lockstep;
 
 constexpr std::int64_t kMostSteps = 500;  // an episode that gets here is perfect
@@ -88,7 +87,7 @@ Rollout play(const ls::nn::Sequential& policy, std::int64_t episodes, std::mt199
           ls::Tensor(shape, std::span<const float>(returns))};
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"episodes", "16", "played for each update, by all replicas together"},
@@ -137,10 +136,13 @@ int main(int argc, char** argv) {
     strategy.run(learn, rollouts);
     const double steps = average_steps.result().item<double>();
     const bool solved = steps >= flags.number<double>("target");
-    if (strategy.workers().is_chief() && (solved || update % 10 == 0))
-      std::printf("update %d: %.1f steps on average%s\n", update, steps, solved ? ", solved" : "");
+    if (solved || update % 10 == 0)
+      examples::print(strategy, "update %d: %.1f steps on average%s\n", update, steps,
+                      solved ? ", solved" : "");
     if (solved) return 0;
   }
-  if (strategy.workers().is_chief()) std::printf("not solved\n");
+  examples::print(strategy, "not solved\n");
   return 1;
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "flags.h"
+#include "program.h"
 namespace ls = lockstep;
 
 struct Row {
@@ -37,7 +37,7 @@ std::string customers(int rows) {
   return text;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"csv", "", "a file with a header, of numbers; without one, 10000 invented customers"},
@@ -107,4 +107,6 @@ int main(int argc, char** argv) {
     for (const auto& batch : test) strategy.run(test_step, batch);
     bar.finish({{"loss", mean_loss.result()}, {"held-out AUC", auc.result()}});
   }
+} catch (const std::exception& error) {
+  return examples::failed(error);
 }
