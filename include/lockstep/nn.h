@@ -17,6 +17,9 @@
 //             computation in 16 bits (nn/precision.h).
 //   Norms     normalise by an example, or by a batch: a call of BatchNorm in training is a collective,
 //             so that its moving statistics are equal on all replicas (nn/batch_norm.h).
+//   Names     some are an op's, too, where the namespace is lockstep: activations (relu), zeros, ones,
+//             truncated_normal, the options of norms. Write nn::relu; a program that is using namespace
+//             lockstep had better not be using namespace lockstep::nn besides.
 //   Losses    come per example, labels first. compute_average_loss turns them into this replica's
 //             part of the mean over the global batch: sum it, and the gradients, over replicas.
 

@@ -109,8 +109,7 @@ Tensor BatchNorm::in_training(const Tensor& x, const Tensor& gamma, const Tensor
   const Counted counted = counted_rows_of(x);
   ReplicaContext* const replica = get_replica_context();
   if (!synchronized_ && !counted) {
-    const lockstep::BatchNorm normal =
-        lockstep::batch_norm(x, gamma, beta, {.epsilon = epsilon_}, at);
+    const BatchNormResult normal = lockstep::batch_norm(x, gamma, beta, {.epsilon = epsilon_}, at);
     move_averages({normal.mean, normal.variance, count_of(x, counted, moving_mean_.dtype())},
                   replica, at);
     return normal.y;

@@ -64,7 +64,7 @@ Parts parts_of(const Norm& n, const NormInputs& in) {
   return parts;
 }
 
-BatchNorm composed(const Norm& n, const NormInputs& in) {
+BatchNormResult composed(const Norm& n, const NormInputs& in) {
   const Views views(n);
   const Parts parts = parts_of(n, in);
   Tensor y = parts.away * parts.factor;
@@ -116,10 +116,10 @@ Tensor unwritten(Device device, DType dtype, const Shape& shape) {
   return Tensor(Buffer::allocate(device, count * size_of(dtype)), dtype, shape);
 }
 
-BatchNorm fused(const Norm& n, const NormInputs& in) {
+BatchNormResult fused(const Norm& n, const NormInputs& in) {
   const Device device = in.device(n.op);
   const DType dtype = in.x.dtype();
-  BatchNorm result{make_result(device, dtype, in.x.shape()), in.mean, in.variance};
+  BatchNormResult result{make_result(device, dtype, in.x.shape()), in.mean, in.variance};
   if (n.given) {
     launch(n.op, device, writes(result.y), reads(in.x, in.scale, in.offset, in.mean, in.variance),
            [n](Tensor& y, const Tensor& x, const Tensor& scale, const Tensor& offset, Tensor mean,
@@ -166,20 +166,20 @@ NormGradients fused_gradient(const Norm& n, const NormGradients& d, const NormIn
 
 // ---- the op
 
-BatchNorm forward(const Norm& n, const NormInputs& in) {
+BatchNormResult forward(const Norm& n, const NormInputs& in) {
   const RecorderScope unrecorded(nullptr);
   const NormInputs wide = widened(in);
   if (in.x.num_elements() == 0) {
     const Tensor none = zeros({n.statistics()}, wide.x.dtype());
     return {in.x.with_identity(new_tensor_key(), false), none, none};
   }
-  BatchNorm result = has_kernels(in.device(n.op)) ? fused(n, wide) : composed(n, wide);
+  BatchNormResult result = has_kernels(in.device(n.op)) ? fused(n, wide) : composed(n, wide);
   result.y = narrowed(result.y, in.x.dtype());
   return result;
 }
 
 // `statistics`: those of x, unless given.
-void put_gradients(const Norm& n, const NormInputs& in, const BatchNorm& statistics,
+void put_gradients(const Norm& n, const NormInputs& in, const BatchNormResult& statistics,
                    std::span<const Tensor> d, GradientSink& sink) {
   constexpr std::array<int, 5> kOrder{1, 2, 3, 4, 0};
   constexpr std::array kParts{&NormGradients::x, &NormGradients::scale, &NormGradients::offset,
@@ -214,11 +214,11 @@ void put_gradients(const Norm& n, const NormInputs& in, const BatchNorm& statist
   }
 }
 
-BatchNorm normalized(const Norm& n, const NormInputs& in) {
-  BatchNorm result = forward(n, in);
+BatchNormResult normalized(const Norm& n, const NormInputs& in) {
+  BatchNormResult result = forward(n, in);
   record(n.op, {&in.x, &in.scale, &in.offset, &in.mean, &in.variance}, result.y,
-         [n, in, statistics = BatchNorm{{}, result.mean, result.variance}](const Tensor& dy,
-                                                                           GradientSink& sink) {
+         [n, in, statistics = BatchNormResult{{}, result.mean, result.variance}](
+             const Tensor& dy, GradientSink& sink) {
            put_gradients(n, in, statistics, {&dy, 1}, sink);
          });
   return result;
@@ -304,20 +304,21 @@ Tensor group_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
   return normalized(norm, in).y;
 }
 
-BatchNorm batch_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
-                     const BatchNormOptions& options, SourceLocation at) {
+BatchNormResult batch_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
+                           const BatchNormOptions& options, SourceLocation at) {
   const Norm norm = by_channels("batch_norm", x, scale, offset, options.epsilon, at);
   const NormInputs in{x, scale, offset, {}, {}};
   in.device(norm.op, at);
-  BatchNorm result = forward(norm, in);
+  BatchNormResult result = forward(norm, in);
   if (!recording({&x, &scale, &offset})) return result;
   const std::array inputs{&in.x, &in.scale, &in.offset};
   const std::array outputs{result.y, result.mean, result.variance};
-  current_recorder()->record(norm.op, inputs, outputs,
-                             [norm, in, statistics = BatchNorm{{}, result.mean, result.variance}](
-                                 std::span<const Tensor> d, GradientSink& sink) {
-                               put_gradients(norm, in, statistics, d, sink);
-                             });
+  current_recorder()->record(
+      norm.op, inputs, outputs,
+      [norm, in, statistics = BatchNormResult{{}, result.mean, result.variance}](
+          std::span<const Tensor> d, GradientSink& sink) {
+        put_gradients(norm, in, statistics, d, sink);
+      });
   return result;
 }
 

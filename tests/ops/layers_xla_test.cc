@@ -22,7 +22,7 @@ TEST(NormXla, EqualsCpu) {
                      noise.tensor<float>({6}), noise.tensor<float>({6}),
                      noise.tensor<float>({6}) + 1.5};
   const auto f = [](const Tensors& t) {
-    const BatchNorm batch = batch_norm(t[0], t[1], t[2]);
+    const BatchNormResult batch = batch_norm(t[0], t[1], t[2]);
     return Tensors{layer_norm(t[0], t[1], t[2]),
                    layer_norm(t[0], Tensor(), Tensor(), {.axis = 1}),
                    rms_norm(t[0], t[1]),

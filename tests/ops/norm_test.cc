@@ -310,7 +310,7 @@ TEST(Norm, TakesNothing) {
     const Tensor x = zeros({0, 4}, dtype), scale = ones({4}, dtype), offset = zeros({4}, dtype);
     GradientTape tape({.persistent = true});
     for (const Tensor* t : {&x, &scale, &offset}) tape.watch(*t);
-    const BatchNorm normal = batch_norm(x, scale, offset);
+    const BatchNormResult normal = batch_norm(x, scale, offset);
     expect_near(normal.mean, {0, 0, 0, 0}, 0);
     expect_near(normal.variance, {0, 0, 0, 0}, 0);
     for (const Tensor& y : {layer_norm(x, scale, offset), rms_norm(x, scale) + offset,
@@ -332,7 +332,7 @@ TEST(Norm, TakesNothing) {
 TEST(BatchNorm, GivesMeanAndVarianceOfTheBatch) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
     const Tensor x = cast(Noise(1).tensor<double>({6, 5, 3}), dtype);
-    const BatchNorm normal = batch_norm(x, {}, {});
+    const BatchNormResult normal = batch_norm(x, {}, {});
     const Tensor wide = cast(x, DType::f64), mean = lockstep::mean(wide, {.axes = {0, 1}});
     const double tolerance = dtype == DType::f64 ? 1e-14 : 1e-6;
     EXPECT_EQ(normal.mean.dtype(), dtype == DType::f64 ? DType::f64 : DType::f32);
@@ -346,7 +346,7 @@ TEST(BatchNorm, GivesMeanAndVarianceOfTheBatch) {
 TEST(BatchNorm, GradientsFlowThroughMeanAndVariance) {
   const Tensor x = Noise(1).tensor<double>({2, 3, 2}), scale = Noise(2).tensor<double>({2});
   const auto all = [](const Tensors& t) {
-    const BatchNorm n = batch_norm(t[0], t[1], {});
+    const BatchNormResult n = batch_norm(t[0], t[1], {});
     return square(n.y) * n.mean + square(n.variance) * n.mean;
   };
   expect_gradients(all, {x, scale});

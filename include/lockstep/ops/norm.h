@@ -55,15 +55,16 @@ struct BatchNormOptions {
 
 // What training needs: the normalised tensor, and mean and variance [channels] of this batch in the
 // dtype computed in (f32 for 16 bits), for moving averages. Both are 0 for no rows.
-struct BatchNorm {
+struct BatchNormResult {
   Tensor y, mean, variance;
 };
 
 // Of x [.., channels], each channel over all other axes (arXiv:1502.03167); scale and offset
 // [channels]. The replica's own rows only: gradients flow through mean and variance as well.
-LOCKSTEP_EXPORT BatchNorm batch_norm(const Tensor& x, const Tensor& scale, const Tensor& offset,
-                                     const BatchNormOptions& options = {},
-                                     SourceLocation at = SourceLocation::current());
+LOCKSTEP_EXPORT BatchNormResult batch_norm(const Tensor& x, const Tensor& scale,
+                                           const Tensor& offset,
+                                           const BatchNormOptions& options = {},
+                                           SourceLocation at = SourceLocation::current());
 
 // The same with given mean and variance [channels], such as moving averages; TensorFlow's
 // batch_normalization. Their dtype is as that of scale.
