@@ -243,12 +243,24 @@ TEST(ConfusionMatrix, TakesTheLargestScore) {
   matrix.update_state(vec<int>({0, 2, 2}), Tensor({3, 3}, {9, 1, 1, 1, 9, 1, 1, 1, 9}),
                       vec({1, 0.5, 2}));
   EXPECT_THAT(matrix.result(), holds<double>({1, 0, 0, 0, 0, 0, 0, 0.5, 2}));
-  EXPECT_THROW(matrix.update_state(vec<int>({3}), vec<int>({0})), InvalidArgument);
   EXPECT_THROW(matrix.update_state(vec<int>({0}), zeros({1, 4})), InvalidArgument);
   EXPECT_THROW(ConfusionMatrix(0), InvalidArgument);
   const auto error = caught<InvalidArgument>([] { ConfusionMatrix(std::int64_t{1} << 40); });
   EXPECT_EQ(error->location().line, __LINE__ - 1);
   EXPECT_THAT(error->message(), ::testing::HasSubstr("[ConfusionMatrix]"));
+}
+
+TEST(ConfusionMatrix, NamesAClassOutOfRange) {
+  ConfusionMatrix matrix(3);
+  EXPECT_THAT(
+      [&] {
+        matrix.update_state(vec<int>({0, 3}), vec<int>({0, 1}));
+      },
+      throws<InvalidArgument>("[ConfusionMatrix::update_state]",
+                              "expected labels from 0 to 2, got 3 at place 1", "more classes"));
+  EXPECT_THAT([&] { matrix.update_state(vec<int>({0}), vec<int>({-1})); },
+              throws<InvalidArgument>("expected predictions from 0 to 2, got -1 at place 0"));
+  EXPECT_THAT(matrix.result(), holds<double>(std::vector<double>(9, 0)));
 }
 
 class Keeper final : public StateVisitor {

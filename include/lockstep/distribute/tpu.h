@@ -31,8 +31,10 @@ struct TPUOptions {
 //     compilations, but shapes that do;
 //   - merge_call is Unimplemented.
 // The last, short batch of a distributed dataset is padded with zero rows to the size of the others;
-// compute_average_loss and metrics leave these out, a mean of your own would see them. Labels are
-// not checked: the loss of one out of range is NaN.
+// compute_average_loss and metrics leave these out, a mean of your own would see them. Metrics know them
+// by the first axis: a tensor of another number of rows, as of tokens flattened into rows, counts with
+// its padding, unless weights are 0 there (metrics/metric.h). Labels are not checked: the loss of one out
+// of range is NaN.
 //
 // When a step fails, variables keep the values that they had before it, unless the device itself
 // fails in the middle, after which they say so.

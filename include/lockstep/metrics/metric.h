@@ -12,8 +12,9 @@ namespace lockstep::metrics {
 
 // What all metrics are: f64 sums in one on_read variable, made in the strategy's scope, so that an
 // update costs no communication and result() one collective. A cheap handle; copies share the sums.
-// On TPUs, whose short batches are padded, only tensors with a row for each of the batch's are counted
-// without the padding; of others, as tokens flattened into rows, give weights that are 0 there.
+// On TPUs, whose short batches are padded, only tensors with a row for each of the batch's, which they
+// are known by, are counted without the padding; of others, as tokens flattened into rows, give weights
+// that are 0 there.
 //
 // Metrics of one's own derive from it: update_state() calls add(), result() computes from total().
 class LOCKSTEP_EXPORT Metric {
