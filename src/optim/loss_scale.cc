@@ -118,13 +118,16 @@ Tensor LossScaleOptimizer::verdict(const ReducedGradients& reduced, const Tensor
     overflow = greater(replica.all_reduce(ReduceOp::sum, cast(overflow, DType::i32)), 0);
   }
   // A step that all skip anyhow changes nothing, so what is kept of it stays at its scale.
-  const Tensor& ignored = aggregated ? reduced.skip : waits;
-  if (ignored.defined()) overflow = logical_and(overflow, logical_not(ignored));
-  adapt(overflow, aggregated ? reduced.skip : Tensor(false));
+  Tensor ignored = aggregated ? reduced.skip : waits;
+  if (ignored.defined())
+    overflow = logical_and(overflow, logical_not(ignored));
+  else
+    ignored = Tensor(false);
+  adapt(overflow, ignored);
   return logical_or(overflow, reduced.skip);
 }
 
-void LossScaleOptimizer::adapt(const Tensor& overflow, const Tensor& voted) {
+void LossScaleOptimizer::adapt(const Tensor& overflow, const Tensor& ignored) {
   static telemetry::Counter& skipped = telemetry::counter("lockstep_overflowed_steps_total");
   if (overflow.device().is_host() && overflow.item<bool>() &&
       get_replica_context()->local_index() == 0)
@@ -135,7 +138,7 @@ void LossScaleOptimizer::adapt(const Tensor& overflow, const Tensor& voted) {
   };
   update(skipped_steps_, [&](const Tensor& n) { return n + cast(overflow, DType::i64); });
   update(consecutive_skips_,
-         [&](const Tensor& n) { return select(overflow, n + 1, select(voted, n, 0)); });
+         [&](const Tensor& n) { return select(overflow, n + 1, select(ignored, n, 0)); });
   if (!options_.dynamic) return;
   const Tensor good = good_steps_.read() + 1;
   const Tensor grows = greater_equal(good, static_cast<double>(*options_.growth_steps));
@@ -143,10 +146,10 @@ void LossScaleOptimizer::adapt(const Tensor& overflow, const Tensor& voted) {
     const Tensor smaller = maximum(scale * 0.5, options_.min_scale);
     const Tensor grown =
         select(logical_and(grows, less(scale, kLargestThatGrows)), scale * 2.0, scale);
-    return select(overflow, smaller, select(voted, scale, grown));
+    return select(overflow, smaller, select(ignored, scale, grown));
   });
   update(good_steps_, [&](const Tensor& before) {
-    return select(overflow, 0, select(voted, before, select(grows, 0, good)));
+    return select(overflow, 0, select(ignored, before, select(grows, 0, good)));
   });
 }
 

@@ -2,7 +2,13 @@
 #include <lockstep/lockstep.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <ranges>
+#include <utility>
 
 #include "support/errors.h"
 #include "support/strategies.h"
@@ -273,6 +279,92 @@ TEST_P(Overflows, AloneMoveTheScaleWhereVotesAreOfOneReplica) {
     testing::require_equal_replicas(std::vector{optimizer.scale(), optimizer.good_steps()});
     EXPECT_EQ(optimizer.scale().read().item<float>(), 8);
     EXPECT_EQ(optimizer.good_steps().read().item<int>(), 1);
+  });
+}
+
+// What the contracts say of votes, overflows and accumulation, step by step on the host.
+struct ByTheContract {
+  bool aggregate;
+  std::int64_t calls, growth_steps;
+  std::vector<float> weights, sums = std::vector<float>(weights.size());
+  float scale = 64;
+  std::int64_t waiting = 0, good = 0, skipped = 0, in_a_row = 0;
+
+  void step(std::vector<float> gradients, const std::vector<bool>& votes) {
+    const auto voted = [&](std::size_t r) { return votes[r]; };
+    const auto replicas = std::views::iota(std::size_t{0}, weights.size());
+    if (aggregate && std::ranges::any_of(replicas, voted)) return;
+    for (const std::size_t r : replicas) sums[r] += calls > 1 && voted(r) ? 0 : gradients[r];
+    if (++waiting < calls) return;
+    waiting = 0;
+    const std::vector<float> all = std::exchange(sums, std::vector<float>(weights.size()));
+    if (std::ranges::any_of(all, [](float x) { return !std::isfinite(x); })) {
+      scale = std::max(scale / 2, 1.0f);
+      good = 0;
+      ++skipped;
+      ++in_a_row;
+      return;
+    }
+    for (const std::size_t r : replicas)
+      if (aggregate || calls > 1 || !voted(r))
+        weights[r] -= (aggregate ? std::accumulate(all.begin(), all.end(), 0.0f) : all[r]) /
+                      (scale * static_cast<float>(calls));
+    in_a_row = 0;
+    if (++good < growth_steps) return;
+    good = 0;
+    scale *= 2;
+  }
+};
+
+TEST_P(Overflows, AndVotesDoWhatTheContractsSay) {
+  run(4, [](const Strategy& strategy) {
+    std::mt19937 random(7);
+    const auto one_in = [&](std::uint32_t n) { return random() % n == 0; };
+    for (const bool aggregate : {true, false})
+      for (const std::int64_t calls : {1, 2}) {
+        const auto scope = strategy.scope();
+        const Variable w(Tensor(0.0f));
+        SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = calls});
+        LossScaleOptimizer optimizer(sgd, {.initial_scale = 64, .growth_steps = 3});
+        ByTheContract expected{aggregate, calls, 3, std::vector<float>(4)};
+        for (int step = 0; step < 40; ++step) {
+          std::vector<float> gradients;
+          std::vector<bool> votes;
+          for (int r = 0; r < 4; ++r) {
+            gradients.push_back(one_in(12) ? kInf : static_cast<float>(random() % 8));
+            votes.push_back(one_in(12));
+          }
+          const std::vector<float> as_numbers(votes.begin(), votes.end());
+          const Tensor of_replicas({4}, std::span<const float>(gradients)),
+              voters({4}, std::span<const float>(as_numbers));
+          strategy.run([&] {
+            ReplicaContext& replica = *get_replica_context();
+            const auto own = [&](const Tensor& x) {
+              return reshape(gather(x, reshape(replica.replica_id_in_sync_group(), {1})), {});
+            };
+            replica.vote_skip(greater(own(voters), 0));
+            optimizer.apply_gradients({own(of_replicas)}, {w}, {.aggregate = aggregate});
+          });
+          expected.step(gradients, votes);
+          const auto count = [](const Variable& v) { return v.read().item<std::int64_t>(); };
+          std::vector<float> weights;
+          for (const Tensor& component : w.local_values())
+            weights.push_back(component.item<float>());
+          const auto first = static_cast<std::size_t>(strategy.workers().rank()) * weights.size();
+          ASSERT_EQ(weights, std::vector(expected.weights.begin() + first,
+                                         expected.weights.begin() + first + weights.size()))
+              << "step " << step << ", " << calls << " calls, aggregate " << aggregate;
+          ASSERT_EQ(optimizer.scale().read().item<float>(), expected.scale) << step;
+          ASSERT_EQ(count(optimizer.good_steps()), expected.good)
+              << "step " << step << ", " << calls << " calls, aggregate " << aggregate;
+          ASSERT_EQ(count(optimizer.skipped_steps()), expected.skipped) << step;
+          ASSERT_EQ(count(optimizer.consecutive_skips()), expected.in_a_row) << step;
+          ASSERT_EQ(count(sgd.steps_attempted()), step + 1);
+          testing::require_equal_replicas(std::vector{optimizer.scale(), optimizer.good_steps(),
+                                                      optimizer.skipped_steps(),
+                                                      optimizer.consecutive_skips()});
+        }
+      }
   });
 }
 

@@ -81,18 +81,26 @@ TEST_P(NoiseScale, ComparesTheReplicasGradientsWithTheirSum) {
   }
 }
 
-// Calls of 8, 8 and 3 rows on four replicas, by the definition: of each replica's part of the mean of
-// the calls' means.
-TEST_P(NoiseScale, WeighsRowsOfUnevenCallsThatAccumulate) {
-  constexpr int kReplicas = 4, kCalls = 3, kBatch = 8, kRows = 19, kWidth = 2;
+// Calls of 7, 7, 7 and 3 rows on four replicas, one of which the last replica votes out, by the
+// definition: of each replica's part of the mean of the other calls' means.
+class NoiseOfCalls {
+ public:
+  static constexpr int kReplicas = 4, kCalls = 3, kBatch = 7, kRows = 24, kWidth = 2;
   const Tensor x = Noise(4).tensor<float>({kRows, kWidth}) + 0.5f;
+
+  // Of all calls but one.
+  Expected without(int voted) const;
+};
+
+Expected NoiseOfCalls::without(int voted) const {
   const std::vector<double> values = cast(x, DType::f64).to_vector<double>();
   double small = 0, big = 0, per_replica = 0, all = 0;
   std::vector<double> whole(kWidth);
   for (int r = 0; r < kReplicas; ++r) {
     std::vector<double> part(kWidth);
     double share = 0, squares = 0, norm = 0;
-    for (int call = 0; call < kCalls; ++call) {
+    for (int call = 0; call <= kCalls; ++call) {
+      if (call == voted) continue;
       const std::int64_t rows = std::min(kBatch, kRows - call * kBatch);
       const double weight = 1.0 / (kCalls * static_cast<double>(rows));
       const auto mine = rows_of_part(rows, kReplicas, r);
@@ -113,24 +121,39 @@ TEST_P(NoiseScale, WeighsRowsOfUnevenCallsThatAccumulate) {
   }
   for (const double value : whole) big += value * value;
   const double noise = (small - big) / (per_replica - all);
-  run(kReplicas, [&](const Strategy& strategy) {
-    const auto batches = strategy.distribute_dataset(data::from_tensor_slices(x).batch(kBatch));
+  return {noise, big - noise * all};
+}
+
+TEST_P(NoiseScale, WeighsRowsOfUnevenCallsThatAccumulate) {
+  const NoiseOfCalls calls;
+  run(calls.kReplicas, [&](const Strategy& strategy) {
+    const auto batches =
+        strategy.distribute_dataset(data::from_tensor_slices(calls.x).batch(calls.kBatch));
     const auto scope = strategy.scope();
-    const Variable w(zeros({kWidth}));
-    SGD sgd({.learning_rate = 0, .gradient_accumulation_steps = kCalls});
+    const Variable w(zeros({calls.kWidth}));
+    SGD sgd({.learning_rate = 0, .gradient_accumulation_steps = calls.kCalls});
     GradientNoiseScale measured({.momentum = 0});
     sgd.measure(measured);
-    for (int update = 0; update < 2; ++update)
-      for (const auto& batch : batches)
+    for (int voted = 0; voted <= calls.kCalls; ++voted) {
+      int call = 0;
+      for (const auto& batch : batches) {
         strategy.run(
             [&](const Tensor& mine) {
+              ReplicaContext& replica = *get_replica_context();
+              replica.vote_skip(equal(replica.replica_id_in_sync_group(), call == voted ? 3 : -1));
               GradientTape tape;
               sgd.minimize(nn::compute_average_loss(sum(mine * w, {.axes = {1}})), {w}, tape);
             },
             batch);
-    testing::require_equal_replicas(std::vector{measured.noise(), measured.signal()});
-    EXPECT_NEAR(measured.noise().read().item<double>(), noise, 1e-5 * std::abs(noise));
-    EXPECT_NEAR(measured.signal().read().item<double>(), big - noise * all, 1e-5);
+        ++call;
+      }
+      testing::require_equal_replicas(std::vector{measured.noise(), measured.signal()});
+      const Expected expected = calls.without(voted);
+      EXPECT_NEAR(measured.noise().read().item<double>(), expected.noise,
+                  1e-5 * std::abs(expected.noise))
+          << voted;
+      EXPECT_NEAR(measured.signal().read().item<double>(), expected.signal, 1e-5) << voted;
+    }
   });
 }
 

@@ -102,7 +102,8 @@ class LOCKSTEP_EXPORT LossScaleOptimizer {
   // Of the gradients of the calling replica.
   Tensor overflows(std::span<const Tensor> gradients, const Tensor& scale,
                    const Tensor& norm) const;
-  void adapt(const Tensor& overflow, const Tensor& voted);
+  // The scale and the counts follow a step, which changes nothing where it is `ignored`.
+  void adapt(const Tensor& overflow, const Tensor& ignored);
 
   Optimizer& inner_;
   const LossScaleOptions options_;

@@ -35,10 +35,13 @@ class LOCKSTEP_EXPORT GradientNoiseScale {
   // What optimizers do: takes the squared norms, f64 scalars, of the calling replica's part of a
   // step's gradient and of the sum of all parts. A collective, unless `skip` (a boolean scalar) is
   // known to hold; then, and with fewer than two replicas with rows, nothing changes. The gradient is
-  // the mean of those of `calls` steps, of which this is the last. Throws FailedPrecondition without a
-  // distributed batch.
+  // the mean of those of `calls` steps, of which this is the last: where there are several, count_call is
+  // told of each, of the last after update. Throws FailedPrecondition without a distributed batch.
   void update(const Tensor& own_square, const Tensor& sum_square, const Tensor& skip,
               std::int64_t calls = 1, SourceLocation at = SourceLocation::current());
+  // One of `calls` steps that make up a gradient: as if it had not been where it is `voted` out, followed
+  // by others where it `waits`, the last otherwise; both boolean scalars.
+  void count_call(std::int64_t calls, const Tensor& voted, const Tensor& waits);
 
   // B; NaN before the first step that told something. Negative or infinite where the estimates of
   // |G|^2, which may be below 0 by chance, are.
@@ -53,9 +56,6 @@ class LOCKSTEP_EXPORT GradientNoiseScale {
   friend class Optimizer;
   // Throws FailedPrecondition unless it belongs to the group and the batch's rows are known.
   void check_step(const std::shared_ptr<ReplicaGroup>& group, SourceLocation at) const;
-  // One of `calls` steps that make up a gradient: as if it had not been where it is `voted` out, followed
-  // by others where it `waits`, the last otherwise.
-  void count_call(std::int64_t calls, const Tensor& voted, const Tensor& waits);
 
   const double momentum_;
   Variable noise_, signal_;
