@@ -11,7 +11,7 @@ Layer::Layer(std::string name, const std::optional<PrecisionPolicy>& policy, Sou
 }
 
 Variable Layer::add_variable(const char* role, const Shape& shape, const Initializer& initializer) {
-  return make_variable(role, shape, policy_.variable_dtype(), initializer, true);
+  return make_variable(role, shape, policy_, initializer, true);
 }
 
 Variable Layer::add_norm_variable(const char* role, const Shape& shape,
@@ -20,13 +20,17 @@ Variable Layer::add_norm_variable(const char* role, const Shape& shape,
   return make_variable(role, shape, dtype, initializer, trainable);
 }
 
-Variable Layer::make_variable(const char* role, const Shape& shape, DType dtype,
+Variable Layer::make_variable(const char* role, const Shape& shape, PrecisionPolicy policy,
                               const Initializer& initializer, bool trainable) {
+  const DType dtype = policy.variable_dtype();
   const Tensor initial = initializer(shape, dtype);
   require(initial.defined() && initial.shape() == shape && initial.dtype() == dtype, at_, name_,
           "expected an initializer that gives ", name_of(dtype), shape, " for the ", role, ", got ",
           initial);
-  Variable variable(initial, {.name = name_ + "/" + role, .trainable = trainable}, at_);
+  Variable variable(
+      initial,
+      {.name = name_ + "/" + role, .trainable = trainable, .compute_dtype = policy.compute_dtype()},
+      at_);
   adopt(variable);
   return variable;
 }

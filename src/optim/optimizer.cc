@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/base/log.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/optim/loss_scale.h>
 #include <lockstep/optim/noise_scale.h>
@@ -214,13 +215,29 @@ void Optimizer::apply_scaled(std::span<const Tensor> gradients, std::span<const 
 }
 
 // What else a step needs, before the commit point, where refusing costs nothing.
-void Optimizer::check_before(const Step& step) const {
-  if (step.scaling) step.scaling->check_in_step(step.at);
+void Optimizer::check_before(const Step& step) {
+  if (step.scaling)
+    step.scaling->check_in_step(step.at);
+  else
+    warn_unscaled(step);
   if (noise_) noise_->check_step(iterations_.group(), step.at);
   if (accumulation_steps_ == 1) return;
   const Tensor count = accumulated_->read();
   const bool fresh = count.device().is_host() && count.item<std::int64_t>() == 0;
   slots_->accumulate(step.op, step.variables, fresh, step.at);
+}
+
+void Optimizer::warn_unscaled(const Step& step) {
+  if (warned_of_scale_) return;
+  const auto half = std::find_if(step.variables.begin(), step.variables.end(),
+                                 [](const Variable& v) { return v.compute_dtype() == DType::f16; });
+  if (half == step.variables.end() || warned_of_scale_.exchange(true)) return;
+  logging::warning(
+      message(step.op, "variable '", half->name(),
+              "' is computed with in f16, in which small gradients vanish; ",
+              scaled_ ? "the gradients of this step are not divided by the loss scale: "
+                      : "scale the loss: make an optim::LossScaleOptimizer of this optimizer, and ",
+              "call minimize or apply_gradients of ", scaled_ ? "the LossScaleOptimizer" : "that"));
 }
 
 void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& names,

@@ -36,6 +36,7 @@ struct Variable::State : std::enable_shared_from_this<Variable::State> {
 
   std::string name;
   DType dtype;
+  std::optional<DType> compute_dtype;
   Shape shape;
   bool trainable = false;
   VariableSynchronization synchronization = VariableSynchronization::on_write;
@@ -291,6 +292,7 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
     options.synchronization = VariableSynchronization::on_write;
   state_->name = std::move(options.name);
   state_->dtype = initial.dtype();
+  state_->compute_dtype = options.compute_dtype;
   state_->shape = initial.shape();
   state_->synchronization = options.synchronization;
   state_->aggregation = options.aggregation;
@@ -325,6 +327,7 @@ Variable Variable::slot_of(const Variable& variable, const Shape& shape, DType d
 const std::string& Variable::name() const { return state_->name; }
 void Variable::rename(std::string name) { state_->name = std::move(name); }
 DType Variable::dtype() const { return state_->dtype; }
+DType Variable::compute_dtype() const { return state_->compute_dtype.value_or(state_->dtype); }
 const Shape& Variable::shape() const { return state_->shape; }
 bool Variable::trainable() const { return state_->trainable; }
 VariableSynchronization Variable::synchronization() const { return state_->synchronization; }

@@ -52,6 +52,51 @@ TEST(LossScaleOptimizer, RefusesOptionsThatCannotBe) {
       throws<InvalidArgument>("[LossScaleOptimizer::scale_loss]"));
 }
 
+// What is logged while f runs.
+std::vector<std::string> logged(const std::function<void()>& f) {
+  std::vector<std::string> lines;
+  logging::set_sink([&](logging::Level, std::string_view line) { lines.emplace_back(line); });
+  f();
+  logging::set_sink({});
+  return lines;
+}
+
+TEST(WithoutLossScale, AnOptimizerWarnsOnceOfLayersInF16) {
+  using ::testing::AllOf;
+  using ::testing::ElementsAre;
+  using ::testing::HasSubstr;
+  using ::testing::IsEmpty;
+  const MirroredStrategy strategy = testing::replicas(2);
+  const auto scope = strategy.scope();
+  const auto steps = [&](const nn::PrecisionPolicy& policy, bool wrapped, bool scaled) {
+    const nn::Dense layer(2, 1, {.dtype = policy});
+    SGD sgd;
+    std::optional<LossScaleOptimizer> optimizer;
+    if (wrapped) optimizer.emplace(sgd);
+    for (int step = 0; step < 2; ++step)
+      strategy.run([&] {
+        GradientTape tape;
+        const Tensor loss = sum(cast(layer(lockstep::ones({1, 2})), DType::f32));
+        if (scaled)
+          optimizer->minimize(loss, layer.trainable_variables(), tape);
+        else
+          sgd.apply_gradients(tape.gradient(loss, layer.trainable_variables()),
+                              layer.trainable_variables());
+      });
+  };
+  EXPECT_THAT(logged([&] { steps(nn::mixed_float16, false, false); }),
+              ElementsAre(AllOf(HasSubstr("[Optimizer::apply_gradients] variable 'dense/kernel'"),
+                                HasSubstr("f16"), HasSubstr("make an optim::LossScaleOptimizer"))));
+  EXPECT_THAT(logged([&] { steps(nn::mixed_float16, true, false); }),
+              ElementsAre(HasSubstr("apply_gradients of the LossScaleOptimizer")));
+  EXPECT_THAT(logged([&] {
+                steps(nn::mixed_float16, true, true);
+                steps(nn::mixed_bfloat16, false, false);
+                steps(nn::float32, true, false);
+              }),
+              IsEmpty());
+}
+
 TEST(LossScaleOptimizer, ScalesTheLossOfTheLongForm) {
   Variable w(Tensor(3.0f));
   SGD sgd({.learning_rate = 1});

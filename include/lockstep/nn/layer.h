@@ -94,7 +94,7 @@ class LOCKSTEP_EXPORT Layer {
   Tensor weight(const std::optional<Variable>& variable, SourceLocation at) const;
 
  private:
-  Variable make_variable(const char* role, const Shape& shape, DType dtype,
+  Variable make_variable(const char* role, const Shape& shape, PrecisionPolicy policy,
                          const Initializer& initializer, bool trainable);
 
   std::string name_;

@@ -27,7 +27,7 @@ namespace lockstep::nn {
 //                                         what is summed over replicas and reaches the optimizer
 //
 // bf16 has the range of f32. Of f16, gradients below 6e-8 vanish and those above 65504 are infinite: it
-// needs optim::LossScaleOptimizer. For logits in f32 make the last layer with {.dtype = DType::f32}.
+// needs optim::LossScaleOptimizer; other optimizers warn of layers that compute in it. For logits in f32 make the last layer with {.dtype = DType::f32}.
 class LOCKSTEP_EXPORT PrecisionPolicy {
  public:
   // One dtype for everything.

@@ -37,7 +37,9 @@ struct LossScaleOptions {
 // the host; on accelerators, where a step does not look at it, check_progress() does between runs.
 //
 // The optimizer is borrowed, and must outlive this; its other functions (slot, build,
-// finalize_variable_values) are called on itself. Made in the strategy's scope.
+// finalize_variable_values) are called on itself. Its own minimize and apply_gradients know nothing of the
+// scale: they are for losses that are not scaled, and warn once where layers compute in f16. Made in the
+// strategy's scope.
 class LOCKSTEP_EXPORT LossScaleOptimizer {
  public:
   // Throws InvalidArgument for a scale that is not a normal positive f32, growth_steps below 1, a
@@ -67,7 +69,8 @@ class LOCKSTEP_EXPORT LossScaleOptimizer {
     apply_gradients(std::span(gradients.begin(), gradients.size()),
                     std::span(variables.begin(), variables.size()), options, at);
   }
-  // loss * scale, in the dtype of the loss: keep it f32, f16 ends at 65504.
+  // loss * scale, in the dtype of the loss: keep it f32, f16 ends at 65504. Its gradients are for
+  // apply_gradients above.
   Tensor scale_loss(const Tensor& loss, SourceLocation at = SourceLocation::current()) const;
 
   Optimizer& inner() const { return inner_; }

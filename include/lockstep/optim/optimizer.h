@@ -181,7 +181,9 @@ class LOCKSTEP_EXPORT Optimizer {
                     ApplyOptions options, LossScaleOptimizer* scaling, SourceLocation at);
   ReplicaContext& replica(const char* op, std::span<const Variable> variables,
                           SourceLocation at) const;
-  void check_before(const Step& step) const;
+  void check_before(const Step& step);
+  // Warns once of variables that are computed with in f16.
+  void warn_unscaled(const Step& step);
   static ReducedGradients committed(GradientReduction& reduction);
   // `commit` is the commit point: what it returns is the same on all replicas.
   void run(const Step& step, const std::function<ReducedGradients()>& commit);
@@ -225,8 +227,9 @@ class LOCKSTEP_EXPORT Optimizer {
   Variable steps_attempted_;
   std::optional<Variable> accumulated_;  // calls since the last update
   const std::unique_ptr<Slots> slots_;
-  std::atomic<bool> warned_{false};  // of a variable without gradient
-  bool scaled_ = false;              // by a LossScaleOptimizer
+  std::atomic<bool> warned_{false};           // of a variable without gradient
+  std::atomic<bool> warned_of_scale_{false};  // of f16 without a loss scale
+  bool scaled_ = false;                       // by a LossScaleOptimizer
   GradientNoiseScale* noise_ = nullptr;
 };
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct VariableOptions {
   bool trainable = true;  // on_read variables are never trainable
   VariableSynchronization synchronization = VariableSynchronization::automatic;
   VariableAggregation aggregation = VariableAggregation::none;
+  // What its value is cast to where it is used, for those who ask in what it is computed with; unset: its
+  // own dtype.
+  std::optional<DType> compute_dtype = {};
 };
 
 // A mutable tensor: a cheap handle to shared state. Made inside Strategy::scope() it is mirrored:
@@ -77,6 +81,7 @@ class LOCKSTEP_EXPORT Variable {
   // variable.
   void rename(std::string name);
   DType dtype() const;
+  DType compute_dtype() const;  // of VariableOptions, else dtype()
   const Shape& shape() const;
   std::int64_t num_elements() const { return shape().num_elements(); }
   bool trainable() const;
