@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#if defined(__GNUC__) && !defined(__clang__)
-// With sanitizers g++ 12 takes a function within std::regex for uninitialized (its bug 105562).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 #include "optim/slots.h"
 
 #include <lockstep/base/check.h>

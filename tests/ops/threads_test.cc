@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 #include <lockstep/ops/matmul.h>
-#include <omp.h>
 
 #include <thread>
 
 #include "support/errors.h"
 #include "support/values.h"
+
+// From libgomp, which is linked whatever the compiler; clang has no omp.h for it.
+extern "C" {
+int omp_get_max_threads() noexcept;
+void omp_set_num_threads(int threads) noexcept;
+}
 
 namespace lockstep {
 namespace {

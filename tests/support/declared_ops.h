@@ -20,7 +20,7 @@ struct DeclaredOp {
 inline std::vector<DeclaredOp> declared_ops() {
   std::vector<DeclaredOp> ops;
   const std::regex declaration(
-      "LOCKSTEP_EXPORT (?:Tensor|TopK|BatchNorm|std::vector<Tensor>) (\\w+)\\(([^;]*)\\);");
+      "LOCKSTEP_EXPORT (?:Tensor|TopK|BatchNormResult|std::vector<Tensor>) (\\w+)\\(([^;]*)\\);");
   for (const auto& file :
        std::filesystem::directory_iterator(LOCKSTEP_TEST_SOURCE_DIR "/include/lockstep/ops")) {
     std::ifstream stream(file.path());
