@@ -89,7 +89,7 @@ TEST(ZeroPadding, SurroundsWithZeros) {
         ZeroPadding({1, 1})(lockstep::ones({2, 4, 4, 3}));
       },
       throws<InvalidArgument>("[zero_padding]", "rank 3"));
-  EXPECT_THAT([] { ZeroPadding(Padding::same); }, throws<InvalidArgument>("[ZeroPadding]"));
+  EXPECT_THAT([] { ZeroPadding{Padding::same}; }, throws<InvalidArgument>("[ZeroPadding]"));
   EXPECT_THAT([] { ZeroPadding({-1, 1}); }, throws<InvalidArgument>("[ZeroPadding]"));
 }
 
