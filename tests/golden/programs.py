@@ -105,12 +105,10 @@ class Mlp(Program):
 class Cnn(Program):
     library = tf_keras
     fixtures = {
-        "cnn_local": ("SGD", {"learning_rate": 0.005, "momentum": 0.9}, {"synchronized": False}),
-        "cnn_synchronized": ("SGD", {"learning_rate": 0.005, "momentum": 0.9},
+        "cnn_local": ("SGD", {"learning_rate": 0.004, "momentum": 0.9}, {"synchronized": False}),
+        "cnn_synchronized": ("SGD", {"learning_rate": 0.004, "momentum": 0.9},
                              {"synchronized": True}),
     }
-    steps = 20
-    kept = [1, 2, 10, 20]
     batches = {"even": (6, 18), "uneven": (7, 22)}
     momentum = 0.75  # of moving averages; a number that f32, in which tf_keras takes it, has too
     weights = (
@@ -166,8 +164,6 @@ class Transformer(Program):
 
     library = tf_keras
     fixtures = {"transformer": ("Adam", {"learning_rate": 0.003}, {})}
-    steps = 30
-    kept = [1, 2, 10, 30]
     batches = {"even": (6, 18), "uneven": (7, 22)}
     weights = (
         [weight("embedding/embeddings", (50, 64), 0.5),
