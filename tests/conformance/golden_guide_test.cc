@@ -31,9 +31,10 @@ class GuideLoop {
     Noise noise(kGoldenData);
     const auto train = distributed(noise, one_.at("rows"));
     const auto test = distributed(noise, one_.at("test_rows"));
-    for (const Json& epoch : one_.at("epochs")) {
-      SCOPED_TRACE("an epoch that ends with " + epoch.dump());
-      run_epoch(train, test, epoch);
+    for (std::size_t epoch = 0; epoch < one_.at("epochs").size(); ++epoch) {
+      SCOPED_TRACE("epoch " + std::to_string(epoch));
+      run_epoch(train, test, one_.at("epochs")[epoch]);
+      if (::testing::Test::HasFailure()) return;
     }
     if (golden_dtype(one_) == DType::f64) expect_golden_variables(one_.at("kept"), variables_);
   }
