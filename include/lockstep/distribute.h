@@ -12,3 +12,4 @@
 #include <lockstep/distribute/options.h>
 #include <lockstep/distribute/testing.h>
 #include <lockstep/distribute/tpu.h>
+#include <lockstep/distribute/verify.h>

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distribute/verify_compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace lockstep::testing {
+namespace {
+
+// Of runs that should give the same bits, but on GPUs may not.
+constexpr double kSame = 0.1;
+
+Numbers update_of(const Outcome& outcome) {
+  Numbers update = outcome.after;
+  for (std::size_t i = 0; i < update.size(); ++i) update[i] -= outcome.before[i];
+  return update;
+}
+
+Numbers metric_of(const Outcome& outcome) { return outcome.metric; }
+
+// A quantity without cases yet, of which `like` is one.
+Quantity of_shape(const char* name, const Outcome& like, const Numbers& value, double tolerance) {
+  Quantity quantity{.name = name, .spans = {}, .scale = {}, .tolerance = tolerance, .cases = {}};
+  if (value.size() == like.before.size()) {
+    quantity.spans = like.spans;
+    auto begin = like.before.begin();
+    for (const Span& span : like.spans) {
+      const auto end = begin + static_cast<std::ptrdiff_t>(span.size);
+      quantity.scale.push_back(std::sqrt(std::inner_product(begin, end, begin, 0.0)));
+      begin = end;
+    }
+  } else {
+    quantity.spans = {{name, value.size(), 1e-7}};
+    quantity.scale = {
+        std::sqrt(std::inner_product(value.begin(), value.end(), value.begin(), 0.0))};
+  }
+  return quantity;
+}
+
+// Nothing but the rows of each replica decides what it adds.
+bool composed(const Quantity& quantity) {
+  return std::ranges::all_of(quantity.cases, [&](const Case& each) {
+    return quantity.close(each.observed, combined(each), 2);
+  });
+}
+
+bool composed_on_one(const Quantity& quantity) {
+  return std::ranges::all_of(quantity.cases, [&](const Case& each) {
+    return quantity.close(each.expected, combined(each), 2);
+  });
+}
+
+// Most elements change by the same, as in the first step of Adam: the gradient's size is hidden.
+bool hides_sizes(const Numbers& update) {
+  double largest = 0;
+  for (const double change : update) largest = std::max(largest, std::abs(change));
+  const auto moved = std::ranges::count_if(update, [](double change) { return change != 0; });
+  const auto alike = std::ranges::count_if(
+      update, [&](double change) { return std::abs(change) > 0.95 * largest; });
+  return moved > 4 && alike * 2 > moved;
+}
+
+void report_wrong(const Quantity& quantity, const Explanation& explanation, VerifyReport& report) {
+  Finding finding{{explanation.mistake},
+                  quantity.figures(*quantity.first_wrong()) + "; " + explanation.text};
+  if (explanation.or_mistake) finding.candidates.push_back(*explanation.or_mistake);
+  report.findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+Numbers Comparison::loss_of(const Outcome& outcome) {
+  Numbers losses;
+  for (const Numbers& loss : outcome.losses)
+    losses.push_back(std::accumulate(loss.begin(), loss.end(), 0.0));
+  if (losses.empty()) return losses;
+  if (std::ranges::all_of(losses, [&](double loss) { return loss == losses[0]; }))
+    return {losses[0]};
+  return {std::accumulate(losses.begin(), losses.end(), 0.0)};
+}
+
+std::string Comparison::difference(const Outcome& observed, const Outcome& expected) const {
+  if (observed.before != expected.before) return "variables do not start at the same values";
+  const std::pair<const char*, Measure> measures[] = {{"update's 2-norm", update_of},
+                                                      {"loss", loss_of}};
+  for (const auto& [name, measure] : measures) {
+    const Numbers a = measure(observed), b = measure(expected);
+    if (a.empty() && b.empty()) continue;
+    if (!finite(a) && !finite(b)) continue;
+    const Quantity quantity = of_shape(name, expected, b, options_.tolerance);
+    if (!quantity.close(a, b, kSame)) return quantity.pair(a, b);
+  }
+  return "";
+}
+
+void Comparison::add(int replicas, const RowRange& rows, Outcome outcome) {
+  runs_.push_back({replicas, rows, std::move(outcome)});
+}
+
+const Outcome& Comparison::on_one(const RowRange& rows) {
+  const auto [place, fresh] = on_one_.try_emplace({rows.begin, rows.end});
+  if (fresh) place->second = trials_.run({.rows = rows});
+  return place->second;
+}
+
+std::vector<Part> Comparison::parts(const Run& run, Measure measure) {
+  std::vector<Part> parts;
+  for (int part = 0; part < run.replicas; ++part) {
+    const RowRange rows = rows_of_part(run.rows.size(), run.replicas, part);
+    if (rows.size() == 0) continue;
+    const Outcome& alone = on_one({run.rows.begin + rows.begin, run.rows.begin + rows.end});
+    parts.push_back(
+        {static_cast<double>(rows.size()) / static_cast<double>(run.rows.size()), measure(alone)});
+  }
+  return parts;
+}
+
+// The quantity in all runs; with parts where they are needed.
+Quantity Comparison::quantity(const char* name, Measure measure) {
+  const Outcome& like = on_one(runs_[0].rows);
+  Quantity quantity = of_shape(name, like, measure(like), options_.tolerance);
+  if (measure(like).empty()) return quantity;
+  for (const Run& run : runs_)
+    quantity.cases.push_back({.replicas = run.replicas,
+                              .rows = run.rows.size(),
+                              .observed = measure(run.outcome),
+                              .expected = measure(on_one(run.rows)),
+                              .parts = {}});
+  if (!options_.local_statistics && !quantity.first_wrong()) return quantity;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    Case& each = quantity.cases[i];
+    each.parts = parts(runs_[i], measure);
+    if (options_.local_statistics) each.expected = combined(each);
+  }
+  return quantity;
+}
+
+void Comparison::find(VerifyReport& report) {
+  const Quantity update = quantity("update's 2-norm", update_of);
+  const Quantity loss = quantity("loss", loss_of);
+  const Quantity metric = quantity("metric", metric_of);
+  const std::optional<Explanation> of_loss = explain(loss);
+  if (of_loss) report_wrong(loss, *of_loss, report);
+  find_in_updates(update, of_loss, loss.first_wrong() != nullptr, report);
+  if (loss.first_wrong() && report.findings.empty())
+    report_wrong(loss, unexplained(loss, true), report);
+  if (metric.first_wrong())
+    report_wrong(
+        metric,
+        explain_metric(metric).value_or(Explanation{
+            Mistake::other, "it is neither the mean nor the sum of what the replicas have"}),
+        report);
+}
+
+void Comparison::find_in_updates(const Quantity& update, const std::optional<Explanation>& of_loss,
+                                 bool loss_wrong, VerifyReport& report) {
+  if (!update.first_wrong()) return;
+  const std::optional<Explanation> of_update = explain(update);
+  // A wrong loss makes a wrong update, which says the same or nothing.
+  if (of_loss && (!of_update || of_update->mistake == of_loss->mistake)) {
+    report.findings.back().text += "; " + update.figures(*update.first_wrong());
+    return;
+  }
+  report_wrong(update, of_update ? *of_update : unexplained(update, loss_wrong), report);
+}
+
+// One replica gives other numbers for the same rows in another order.
+bool Comparison::rows_have_places() {
+  const Outcome& ordered = on_one(runs_[0].rows);
+  const Outcome reversed = trials_.run({.rows = runs_[0].rows, .rows_reversed = true});
+  const bool returns_loss = !ordered.losses.empty();
+  const Measure measure = returns_loss ? &Comparison::loss_of : &update_of;
+  const Quantity quantity = of_shape("", ordered, measure(ordered), options_.tolerance);
+  // An update may be rounding, made large by an optimizer like Adam.
+  return !quantity.close(measure(reversed), measure(ordered), returns_loss ? 1 : 100);
+}
+
+Explanation Comparison::unexplained(const Quantity& quantity, bool loss_wrong) {
+  if (std::ranges::none_of(quantity.cases, [&](const Case& each) {
+        return quantity.wrong(each) && each.all_have_rows();
+      }))
+    return {Mistake::other,
+            "it is wrong only where a replica has no rows: a mean over no rows is NaN"};
+  if (rows_have_places())
+    return {
+        Mistake::outside_randomness,
+        "on one replica, too, the same rows in another order give another: if the step adds numbers "
+        "that each replica draws for itself from an engine that begins alike, draw them by "
+        "ops/random.h"};
+  if (!options_.local_statistics && composed(quantity))
+    return {
+        Mistake::other,
+        "it is the weighted mean of what each replica's rows give alone, so the model looks at the "
+        "rows of a replica together, as BatchNorm does: if this is meant, verify it with "
+        "local_statistics, else with {.synchronized = true}"};
+  if (!loss_wrong && hides_sizes(quantity.cases[0].expected))
+    return {
+        Mistake::clipped_before_aggregation,
+        "the optimizer makes updates of one size out of all gradients, so that this may also come of a "
+        "penalty that every replica adds: verify the step with SGD, or with the optimizer's slots",
+        Mistake::regularizer_per_replica};
+  if (!loss_wrong && (options_.local_statistics || !composed_on_one(quantity)))
+    return {
+        Mistake::clipped_before_aggregation,
+        "only the update is wrong, and it is not linear in the rows: each replica clips or normalises "
+        "its own gradients before they are summed: let the optimizer clip, which does so after the "
+        "sum"};
+  return {Mistake::other, "no mistake that is known here gives these numbers"};
+}
+
+}  // namespace lockstep::testing

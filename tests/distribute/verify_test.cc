@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify() names the mistake that is planted in a step, and none in a step that is right.
+#include <lockstep/lockstep.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "support/errors.h"
+#include "support/replicas.h"
+#include "support/values.h"
+
+namespace lockstep {
+namespace {
+
+using lockstep::testing::Mistake;
+using lockstep::testing::Noise;
+using lockstep::testing::replica_index;
+using lockstep::testing::throws;
+using lockstep::testing::verify;
+using lockstep::testing::VerifyOptions;
+using lockstep::testing::VerifyReport;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Rows {
+  Tensor x, y;
+};
+
+Rows rows(std::int64_t count = 8) {
+  Noise noise(5);
+  return {noise.tensor<float>({count, 4}), noise.tensor<float>({count, 3}, 2)};
+}
+
+// What all programs here are made of: a small network, SGD, and a step to be written.
+struct Regression {
+  explicit Regression(const optim::SGDOptions& options = {.learning_rate = 0.1})
+      : optimizer(options) {}
+  const std::vector<Variable>& variables() const { return model.trainable_variables(); }
+  Tensor errors(const Rows& batch) const { return square(model(batch.x) - batch.y); }
+  void minimize(const Tensor& loss, GradientTape& tape) {
+    optimizer.minimize(loss, variables(), tape);
+  }
+  std::vector<Tensor> gradients(const Tensor& loss, GradientTape& tape) const {
+    return tape.gradient(loss, variables());
+  }
+  Tensor penalty(double factor = 0.02) const { return nn::l2(factor)(model.variables()[0]); }
+
+  nn::Sequential model{nn::Dense(4, 5, {.activation = nn::tanh}), nn::Dense(5, 3)};
+  optim::SGD optimizer;
+};
+
+double replica_count() { return get_replica_context()->num_replicas_in_sync(); }
+
+VerifyOptions soon() { return {.deadline = std::chrono::seconds(2)}; }
+
+template <class P>
+VerifyReport report_of(const VerifyOptions& options = soon()) {
+  return verify<P>(rows(), options);
+}
+
+std::vector<Mistake> named(const VerifyReport& report) {
+  std::vector<Mistake> mistakes;
+  for (const auto& finding : report.findings)
+    mistakes.insert(mistakes.end(), finding.candidates.begin(), finding.candidates.end());
+  return mistakes;
+}
+
+#define EXPECT_NAMED(report, ...) \
+  EXPECT_THAT(named(report), ElementsAre(__VA_ARGS__)) << (report).to_string()
+#define EXPECT_RIGHT(report) EXPECT_TRUE((report).ok()) << (report).to_string()
+
+// ---- The eight mistakes, and forms of them.
+
+struct MeanOfOwnRows : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = mean(errors(batch));
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, ALossDividedByTheRowsOfAReplica) {
+  const auto report = report_of<MeanOfOwnRows>();
+  EXPECT_NAMED(report, Mistake::per_replica_divisor);
+  EXPECT_TRUE(report.names(Mistake::per_replica_divisor));
+  EXPECT_FALSE(report.names(Mistake::averaged_twice));
+  EXPECT_THAT(report.to_string(), HasSubstr("the factor is 2"));
+  EXPECT_THAT(report.to_string(), HasSubstr("compute_average_loss"));
+}
+
+struct MeanOfMeans : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = sum(errors(batch)) / std::max(1.0, batch.x.dim(0) * replica_count());
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, AMeanOfMeans) {
+  EXPECT_NAMED(report_of<MeanOfMeans>(), Mistake::per_replica_divisor);
+}
+
+struct OwnRowsWithRightPenalty : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    minimize(mean(errors(batch)) + nn::scale_regularization_loss(penalty()), tape);
+  }
+};
+TEST(VerifyNames, ALossDividedByTheRowsOfAReplicaBesidesARightPenalty) {
+  EXPECT_NAMED(report_of<OwnRowsWithRightPenalty>(), Mistake::per_replica_divisor);
+}
+
+struct PenaltyOnEach : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch)) + penalty();
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, APenaltyThatEachReplicaAdds) {
+  const auto report = report_of<PenaltyOnEach>();
+  EXPECT_NAMED(report, Mistake::regularizer_per_replica);
+  EXPECT_THAT(report.to_string(), HasSubstr("scale_regularization_loss"));
+}
+
+struct SmallPenaltyUntold : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    minimize(loss + penalty(0.004), tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, ASmallPenaltyThatOnlyTheUpdateKnows) {
+  EXPECT_NAMED(report_of<SmallPenaltyUntold>(), Mistake::regularizer_per_replica);
+}
+
+struct ClipsOwnGradients : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    optimizer.apply_gradients(optim::clip_by_global_norm(gradients(loss, tape), norm), variables());
+    return loss;
+  }
+  double norm = 0.5;
+};
+TEST(VerifyNames, GradientsClippedBeforeTheyAreSummed) {
+  const auto report = report_of<ClipsOwnGradients>();
+  EXPECT_NAMED(report, Mistake::clipped_before_aggregation);
+  EXPECT_THAT(report.to_string(), HasSubstr("optimizer clip"));
+}
+
+struct ClipsSomeElements : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    std::vector<Tensor> clipped = gradients(nn::compute_average_loss(errors(batch)), tape);
+    for (Tensor& gradient : clipped) gradient = minimum(maximum(gradient, -0.1), 0.1);
+    optimizer.apply_gradients(clipped, variables());
+  }
+};
+TEST(VerifyNames, GradientsWhoseElementsAreClippedBeforeTheyAreSummed) {
+  EXPECT_NAMED(report_of<ClipsSomeElements>(), Mistake::clipped_before_aggregation);
+}
+
+struct CountsItsCalls : Regression {
+  Tensor step(const Rows& batch) {
+    const double turn = calls++;  // whose turn it is
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    minimize(loss * (1 + 0.1 * turn), tape);
+    return loss;
+  }
+  std::atomic<int> calls{0};  // atomic: what is planted is the order, not undefined behaviour
+};
+TEST(VerifyNames, StateThatReplicasRaceFor) {
+  const auto report = report_of<CountsItsCalls>();
+  EXPECT_NAMED(report, Mistake::shared_state_raced);
+  EXPECT_THAT(report.to_string(), HasSubstr("ReplicaLocal"));
+}
+
+struct SharesAnEngine : Regression {
+  void step(const Rows& batch) {
+    const double noise = draw();
+    GradientTape tape;
+    minimize(nn::compute_average_loss(errors({batch.x + noise, batch.y})), tape);
+  }
+  double draw() {
+    const std::lock_guard lock(mutex);
+    return static_cast<double>(engine() % 1000) / 1000;
+  }
+  std::mutex mutex;
+  std::minstd_rand engine{7};
+};
+TEST(VerifyNames, ARandomEngineThatReplicasShare) {
+  EXPECT_NAMED(report_of<SharesAnEngine>(), Mistake::shared_state_raced);
+}
+
+struct LastReplicaSkips : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    if (replica_index() == 1) return;
+    minimize(loss, tape);
+  }
+};
+TEST(VerifyNames, ACollectiveThatAReplicaMisses) {
+  const auto report = report_of<LastReplicaSkips>();
+  EXPECT_NAMED(report, Mistake::collective_missed);
+  EXPECT_THAT(report.to_string(), HasSubstr("with 2 replicas and 8 rows"));
+}
+
+struct NoRowsNoStep : Regression {
+  void step(const Rows& batch) {
+    if (batch.x.dim(0) == 0) return;
+    GradientTape tape;
+    minimize(nn::compute_average_loss(errors(batch)), tape);
+  }
+};
+TEST(VerifyNames, ACollectiveThatAReplicaWithoutRowsMisses) {
+  const auto report = report_of<NoRowsNoStep>();
+  EXPECT_NAMED(report, Mistake::collective_missed);
+  EXPECT_THAT(report.to_string(), HasSubstr("with 4 replicas and 5 rows"));
+}
+
+struct AppliesItsOwn : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    optimizer.apply_gradients(gradients(loss, tape), variables(), {.aggregate = false});
+  }
+};
+TEST(VerifyNames, GradientsThatNobodySums) {
+  const auto report = report_of<AppliesItsOwn>();
+  EXPECT_NAMED(report, Mistake::collective_missed);
+  EXPECT_THAT(report.to_string(), HasSubstr("differ after a step"));
+}
+
+struct DividedByReplicasToo : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    minimize(loss / replica_count(), tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, ALossAveragedTwice) {
+  const auto report = report_of<DividedByReplicasToo>();
+  EXPECT_NAMED(report, Mistake::averaged_twice);
+  EXPECT_THAT(report.to_string(), HasSubstr("the factor is 0.5"));
+}
+
+struct DividedBesidesARightPenalty : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch)) / replica_count();
+    minimize(loss + nn::scale_regularization_loss(penalty()), tape);
+  }
+};
+TEST(VerifyNames, ALossAveragedTwiceBesidesARightPenalty) {
+  EXPECT_NAMED(report_of<DividedBesidesARightPenalty>(), Mistake::averaged_twice);
+}
+
+struct MeanOfMetrics : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor all = errors(batch);
+    minimize(nn::compute_average_loss(all), tape);
+    own.assign(sum(all) / std::max<double>(1, all.num_elements()));
+  }
+  Tensor metric() const { return own.read(); }
+  Variable own{Tensor(0.0f),
+               {.synchronization = VariableSynchronization::on_read,
+                .aggregation = VariableAggregation::mean}};
+};
+TEST(VerifyNames, AMetricAveragedOverReplicas) {
+  const auto report = report_of<MeanOfMetrics>();
+  EXPECT_NAMED(report, Mistake::metric_averaged);
+  EXPECT_THAT(report.to_string(), HasSubstr("with 2 replicas and 7 rows"));
+}
+
+struct NoiseOfTheProcess : Regression {
+  void step(const Rows& batch) {
+    static std::atomic<unsigned> draws{0};  // goes on from run to run
+    std::minstd_rand engine(++draws);
+    engine.discard(3);
+    const double noise = static_cast<double>(engine() % 1000) / 1000;
+    GradientTape tape;
+    minimize(nn::compute_average_loss(errors({batch.x + noise, batch.y})), tape);
+  }
+};
+TEST(VerifyNames, RandomNumbersThatARerunDoesNotRepeat) {
+  const auto report = report_of<NoiseOfTheProcess>();
+  EXPECT_NAMED(report, Mistake::outside_randomness);
+  EXPECT_THAT(report.to_string(), HasSubstr("ops/random.h"));
+}
+
+struct SameNoiseOnAllReplicas : Regression {
+  Tensor step(const Rows& batch) {
+    Noise noise(3);
+    GradientTape tape;
+    const Tensor x = batch.x + noise.tensor<float>(batch.x.shape());
+    const Tensor loss = nn::compute_average_loss(errors({x, batch.y}));
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyNames, RandomNumbersThatAreTheSameOnAllReplicas) {
+  EXPECT_NAMED(report_of<SameNoiseOnAllReplicas>(), Mistake::outside_randomness);
+}
+
+struct WeightsOfTheProcess : Regression {
+  WeightsOfTheProcess() {
+    static std::atomic<int> made{0};
+    Variable bias = model.variables()[1];
+    bias.assign(zeros({5}) + static_cast<double>(made++));
+  }
+  void step(const Rows& batch) {
+    GradientTape tape;
+    minimize(nn::compute_average_loss(errors(batch)), tape);
+  }
+};
+TEST(VerifyNames, WeightsThatBeginElsewhereEachTime) {
+  const auto report = report_of<WeightsOfTheProcess>();
+  EXPECT_NAMED(report, Mistake::outside_randomness);
+  EXPECT_THAT(report.to_string(), HasSubstr("do not start at the same values"));
+}
+
+// ---- Two at once, and what has no name.
+
+struct TwoMistakes : MeanOfMetrics {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor all = errors(batch);
+    minimize(nn::compute_average_loss(all) + penalty(), tape);
+    own.assign(sum(all) / std::max<double>(1, all.num_elements()));
+  }
+};
+TEST(VerifyNames, EachOfTwoMistakes) {
+  EXPECT_NAMED(report_of<TwoMistakes>(), Mistake::regularizer_per_replica,
+               Mistake::metric_averaged);
+}
+
+struct PenaltyUnderAdam : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    adam.minimize(loss + penalty(0.5), variables(), tape);
+    return loss;
+  }
+  optim::Adam adam;
+};
+TEST(VerifyNames, BothWhereTheyGiveTheSameNumbers) {
+  EXPECT_NAMED(report_of<PenaltyUnderAdam>(), Mistake::clipped_before_aggregation,
+               Mistake::regularizer_per_replica);
+}
+
+struct SummedTwice : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    std::vector<Tensor> summed = gradients(nn::compute_average_loss(errors(batch)), tape);
+    for (Tensor& each : summed) each = get_replica_context()->all_reduce(ReduceOp::sum, each);
+    optimizer.apply_gradients(summed, variables());
+  }
+};
+TEST(VerifyNames, NoneOfThemForGradientsSummedTwice) {
+  const auto report = report_of<SummedTwice>();
+  EXPECT_NAMED(report, Mistake::other);
+  EXPECT_THAT(report.to_string(), HasSubstr("twice"));
+}
+
+struct Throws : Regression {
+  void step(const Rows& batch) {
+    require(batch.x.dim(0) > 0, SourceLocation::current(), "test", "no rows");
+    GradientTape tape;
+    minimize(nn::compute_average_loss(errors(batch)), tape);
+  }
+};
+TEST(VerifyNames, NoneOfThemForAStepThatThrows) {
+  const auto report = report_of<Throws>();
+  EXPECT_NAMED(report, Mistake::other);
+  EXPECT_THAT(report.to_string(), HasSubstr("no rows"));
+}
+
+struct DoesNothing : Regression {
+  void step(const Rows&) {}
+};
+TEST(VerifyNames, NoneOfThemForAStepWithoutUpdate) {
+  const auto report = report_of<DoesNothing>();
+  EXPECT_NAMED(report, Mistake::other);
+  EXPECT_THAT(report.to_string(), HasSubstr("update none"));
+}
+
+// ---- Programs that are right.
+
+struct Right : Regression {
+  using Regression::Regression;
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyFindsNothing, InGradientDescent) { EXPECT_RIGHT(report_of<Right>()); }
+TEST(VerifyFindsNothing, InMomentumWithDecay) {
+  const auto make = [] {
+    return Right(optim::SGDOptions{
+        .learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1});
+  };
+  EXPECT_RIGHT(verify(make, rows(), soon()));
+}
+TEST(VerifyFindsNothing, InClippingByTheOptimizer) {
+  const auto make = [] {
+    return Right(optim::SGDOptions{.learning_rate = 0.1, .clip = {.global_norm = 0.5}});
+  };
+  EXPECT_RIGHT(verify(make, rows(), soon()));
+}
+TEST(VerifyFindsNothing, InAccumulation) {
+  const auto make = [] {
+    return Right(optim::SGDOptions{.learning_rate = 0.1, .gradient_accumulation_steps = 3});
+  };
+  EXPECT_RIGHT(verify(make, rows(13), soon()));
+}
+
+struct ByAdam : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    adam.minimize(loss, variables(), tape);
+    return loss;
+  }
+  optim::Adam adam;
+};
+TEST(VerifyFindsNothing, InAdam) { EXPECT_RIGHT(report_of<ByAdam>()); }
+
+struct ScaledPenalty : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss =
+        nn::compute_average_loss(errors(batch)) + nn::scale_regularization_loss(penalty());
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyFindsNothing, InAPenaltyThatCountsOnce) { EXPECT_RIGHT(report_of<ScaledPenalty>()); }
+
+struct ReducesTheLoss : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    minimize(loss, tape);
+    return get_replica_context()->all_reduce(ReduceOp::sum, loss);
+  }
+};
+TEST(VerifyFindsNothing, InALossThatAllReplicasReturn) {
+  EXPECT_RIGHT(report_of<ReducesTheLoss>());
+}
+
+struct WithDropout : Regression {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor kept = dropout(batch.x, {.training = true});
+    const Tensor loss = nn::compute_average_loss(errors({kept, batch.y}));
+    minimize(loss, tape);
+    return loss;
+  }
+  nn::Dropout dropout{0.5};
+};
+TEST(VerifyFindsNothing, InDropout) {
+  const auto report = report_of<WithDropout>();
+  EXPECT_RIGHT(report);
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("random numbers")));
+}
+
+template <bool synchronized>
+struct Normalised : Regression {
+  std::vector<Variable> variables() const {
+    std::vector<Variable> all = model.trainable_variables();
+    for (const Variable& each : norm.trainable_variables()) all.push_back(each);
+    return all;
+  }
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor x = norm(batch.x, {.training = true});
+    const Tensor loss = nn::compute_average_loss(errors({x, batch.y}));
+    optimizer.minimize(loss, variables(), tape);
+    return loss;
+  }
+  nn::BatchNorm norm{4, {.synchronized = synchronized}};
+};
+TEST(VerifyFindsNothing, InSynchronizedBatchNorm) { EXPECT_RIGHT(report_of<Normalised<true>>()); }
+TEST(VerifyFindsNothing, InLocalBatchNormThatIsMeant) {
+  VerifyOptions options = soon();
+  options.local_statistics = true;
+  EXPECT_RIGHT(report_of<Normalised<false>>(options));
+  const auto unmeant = report_of<Normalised<false>>();
+  EXPECT_NAMED(unmeant, Mistake::other);
+  EXPECT_THAT(unmeant.to_string(), HasSubstr("local_statistics"));
+}
+
+struct MixedFloat16 {
+  std::vector<Variable> variables() const { return model.trainable_variables(); }
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(nn::mean_squared_error(batch.y, model(batch.x)));
+    optimizer.minimize(loss, variables(), tape);
+    return loss;
+  }
+  nn::Sequential model{nn::Dense(4, 5, {.activation = nn::tanh, .dtype = nn::mixed_float16}),
+                       nn::Dense(5, 3, {.dtype = nn::mixed_float16})};
+  optim::SGD sgd{{.learning_rate = 0.1}};
+  optim::LossScaleOptimizer optimizer{sgd};
+};
+TEST(VerifyFindsNothing, InMixedPrecisionWithALossScale) {
+  VerifyOptions options = soon();
+  options.tolerance = 2e-2;
+  EXPECT_RIGHT(report_of<MixedFloat16>(options));
+}
+
+struct WithMetric : Right {
+  Tensor step(const Rows& batch) {
+    mean_error.update_state(errors(batch));
+    return Right::step(batch);
+  }
+  Tensor metric() const { return mean_error.result(); }
+  metrics::Mean mean_error;
+};
+TEST(VerifyFindsNothing, InAMetricOverAllRows) { EXPECT_RIGHT(report_of<WithMetric>()); }
+
+struct Words {
+  Tensor word, next;
+};
+struct WithEmbedding {
+  std::vector<Variable> variables() const { return model.trainable_variables(); }
+  Tensor step(const Words& batch) {
+    GradientTape tape;
+    const Tensor loss =
+        nn::compute_average_loss(nn::sparse_softmax_cross_entropy(batch.next, model(batch.word)));
+    optimizer.minimize(loss, variables(), tape);
+    return loss;
+  }
+  nn::Sequential model{nn::Embedding(20, 4), nn::Dense(4, 6)};
+  optim::SGD optimizer{{.learning_rate = 0.1}};
+};
+TEST(VerifyFindsNothing, InAnEmbedding) {
+  const Words words{testing::vec<std::int64_t>({1, 5, 1, 19, 3, 3, 7, 5}),
+                    testing::vec<std::int64_t>({0, 1, 2, 3, 4, 5, 0, 1})};
+  EXPECT_RIGHT(verify<WithEmbedding>(words, soon()));
+}
+
+// ---- What it asks for.
+
+TEST(Verify, RefusesWhatItCannotCompare) {
+  EXPECT_THAT([] { verify<Right>(rows(7)); },
+              throws<InvalidArgument>("[verify]", "at least 8 rows", "got 7"));
+  EXPECT_THAT([] { verify<Right>(rows(), {.tolerance = 0}); },
+              throws<InvalidArgument>("tolerance", "got 0"));
+  EXPECT_THAT([] { verify<Right>(rows(), {.deadline = std::chrono::seconds(0)}); },
+              throws<InvalidArgument>("deadline", "got 0 ms"));
+}
+
+struct Broken : Regression {
+  void step(const Rows&) { throw ResourceExhausted("[test] out of paper"); }
+};
+TEST(Verify, ThrowsWhatAStepThrowsOnOneReplica) {
+  EXPECT_THAT([] { report_of<Broken>(); }, throws<ResourceExhausted>("out of paper"));
+}
+
+TEST(Verify, AsksForTheStrategiesItRuns) {
+  std::map<std::size_t, int> made;
+  VerifyOptions options = soon();
+  options.seed = 9;
+  options.make_strategy = [&](const MirroredOptions& of) {
+    ++made[of.devices.size()];
+    EXPECT_EQ(of.seed, 9u);
+    EXPECT_EQ(of.communication.timeout, std::chrono::seconds(2));
+    return MirroredStrategy(of);
+  };
+  EXPECT_RIGHT(report_of<Right>(options));
+  EXPECT_THAT(made, ElementsAre(::testing::Key(1), ::testing::Key(2), ::testing::Key(4)));
+}
+
+}  // namespace
+}  // namespace lockstep
