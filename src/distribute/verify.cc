@@ -30,12 +30,7 @@ class Verification {
     for (const int replicas : {2, 4})
       for (const RowRange& rows : ranges_)
         if (!same_in_every_way(replicas, rows)) return report_;
-    if (random_)
-      report_.notes.push_back(
-          "the step draws random numbers, so that its numbers on several replicas are no others' on one: "
-          "only reruns were compared; verify it without (no training mode, rates of 0), too");
-    else
-      comparison_.find(report_);
+    comparison_.find(report_);
     return report_;
   }
 
@@ -55,7 +50,7 @@ class Verification {
           "two runs on one replica that begin alike differ: " + difference +
               "; draw random numbers by ops/random.h, and keep nothing from run to run outside "
               "of the program");
-    random_ = first.random;
+    if (first.random) comparison_.expect_random();
     return true;
   }
 
@@ -119,7 +114,6 @@ class Verification {
   Comparison comparison_;
   const RowRange ranges_[3];
   VerifyReport report_;
-  bool random_ = false;
 };
 
 }  // namespace

@@ -51,15 +51,41 @@ bool composed_on_one(const Quantity& quantity) {
   });
 }
 
-// Most elements change by the same, as in the first step of Adam: the gradient's size is hidden.
-bool hides_sizes(const Numbers& update) {
+double largest(const Numbers& update) {
   double largest = 0;
   for (const double change : update) largest = std::max(largest, std::abs(change));
-  const auto moved = std::ranges::count_if(update, [](double change) { return change != 0; });
-  const auto alike = std::ranges::count_if(
-      update, [&](double change) { return std::abs(change) > 0.95 * largest; });
-  return moved > 4 && alike * 2 > moved;
+  return largest;
 }
+
+// Most elements change by the same, however many replicas there are, as in the first step of Adam: the
+// size of gradients is hidden.
+bool hides_sizes(const Quantity& update) {
+  return std::ranges::all_of(update.cases, [&](const Case& each) {
+    const double size = largest(each.expected);
+    const auto moved =
+        std::ranges::count_if(each.observed, [](double change) { return change != 0; });
+    const auto alike = std::ranges::count_if(
+        each.observed, [&](double change) { return std::abs(change) > 0.95 * size; });
+    return moved > 4 && alike * 2 > moved && largest(each.observed) < 1.05 * size;
+  });
+}
+
+// On one replica updates are of one size, whatever the rows.
+bool keeps_norm(const Quantity& update) {
+  const double norm = norm_of(update.cases[0].expected);
+  const auto same = [&](const Numbers& value) {
+    return std::abs(norm_of(value) - norm) <= 10 * update.tolerance * norm;
+  };
+  return std::ranges::all_of(update.cases, [&](const Case& each) {
+    return same(each.expected) &&
+           std::ranges::all_of(each.parts, [&](const Part& part) { return same(part.value); });
+  });
+}
+
+constexpr Explanation kClipped{
+    Mistake::clipped_before_aggregation,
+    "only the update is wrong, and it is not linear in the rows: each replica clips or normalises its own "
+    "gradients before they are summed: let the optimizer clip, which does so after the sum"};
 
 void report_wrong(const Quantity& quantity, const Explanation& explanation, VerifyReport& report) {
   Finding finding{{explanation.mistake},
@@ -82,8 +108,8 @@ Numbers Comparison::loss_of(const Outcome& outcome) {
 
 std::string Comparison::difference(const Outcome& observed, const Outcome& expected) const {
   if (observed.before != expected.before) return "variables do not start at the same values";
-  const std::pair<const char*, Measure> measures[] = {{"update's 2-norm", update_of},
-                                                      {"loss", loss_of}};
+  const std::pair<const char*, Measure> measures[] = {
+      {"update's 2-norm", update_of}, {"loss", loss_of}, {"metric", metric_of}};
   for (const auto& [name, measure] : measures) {
     const Numbers a = measure(observed), b = measure(expected);
     if (a.empty() && b.empty()) continue;
@@ -98,9 +124,9 @@ void Comparison::add(int replicas, const RowRange& rows, Outcome outcome) {
   runs_.push_back({replicas, rows, std::move(outcome)});
 }
 
-const Outcome& Comparison::on_one(const RowRange& rows) {
-  const auto [place, fresh] = on_one_.try_emplace({rows.begin, rows.end});
-  if (fresh) place->second = trials_.run({.rows = rows});
+const Outcome& Comparison::on_one(const RowRange& rows, int as_replica) {
+  const auto [place, fresh] = on_one_.try_emplace({rows.begin, rows.end, as_replica});
+  if (fresh) place->second = trials_.run({.rows = rows, .as_replica = as_replica});
   return place->second;
 }
 
@@ -109,7 +135,8 @@ std::vector<Part> Comparison::parts(const Run& run, Measure measure) {
   for (int part = 0; part < run.replicas; ++part) {
     const RowRange rows = rows_of_part(run.rows.size(), run.replicas, part);
     if (rows.size() == 0) continue;
-    const Outcome& alone = on_one({run.rows.begin + rows.begin, run.rows.begin + rows.end});
+    const Outcome& alone =
+        on_one({run.rows.begin + rows.begin, run.rows.begin + rows.end}, random_ ? part : 0);
     parts.push_back(
         {static_cast<double>(rows.size()) / static_cast<double>(run.rows.size()), measure(alone)});
   }
@@ -127,11 +154,11 @@ Quantity Comparison::quantity(const char* name, Measure measure) {
                               .observed = measure(run.outcome),
                               .expected = measure(on_one(run.rows)),
                               .parts = {}});
-  if (!options_.local_statistics && !quantity.first_wrong()) return quantity;
+  if (!by_parts() && !quantity.first_wrong()) return quantity;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     Case& each = quantity.cases[i];
     each.parts = parts(runs_[i], measure);
-    if (options_.local_statistics) each.expected = combined(each);
+    if (by_parts()) each.expected = combined(each);
   }
   return quantity;
 }
@@ -141,28 +168,57 @@ void Comparison::find(VerifyReport& report) {
   const Quantity loss = quantity("loss", loss_of);
   const Quantity metric = quantity("metric", metric_of);
   const std::optional<Explanation> of_loss = explain(loss);
+  const bool loss_wrong = loss.first_wrong() != nullptr;
   if (of_loss) report_wrong(loss, *of_loss, report);
-  find_in_updates(update, of_loss, loss.first_wrong() != nullptr, report);
-  if (loss.first_wrong() && report.findings.empty())
-    report_wrong(loss, unexplained(loss, true), report);
-  if (metric.first_wrong())
-    report_wrong(
-        metric,
-        explain_metric(metric).value_or(Explanation{
-            Mistake::other, "it is neither the mean nor the sum of what the replicas have"}),
-        report);
+  if (update.first_wrong()) {
+    const std::optional<Explanation> of_update = explain_update(update, loss_wrong);
+    // A wrong loss makes a wrong update, which says the same or nothing.
+    if (of_loss && (!of_update || of_update->mistake == of_loss->mistake))
+      report.findings.back().text += "; " + update.figures(*update.first_wrong());
+    else
+      report_or_note(update, of_update, loss_wrong, report);
+  }
+  if (loss_wrong && report.findings.empty()) report_or_note(loss, of_loss, true, report);
+  if (metric.first_wrong()) report_metric(metric, report);
 }
 
-void Comparison::find_in_updates(const Quantity& update, const std::optional<Explanation>& of_loss,
-                                 bool loss_wrong, VerifyReport& report) {
-  if (!update.first_wrong()) return;
-  const std::optional<Explanation> of_update = explain(update);
-  // A wrong loss makes a wrong update, which says the same or nothing.
-  if (of_loss && (!of_update || of_update->mistake == of_loss->mistake)) {
-    report.findings.back().text += "; " + update.figures(*update.first_wrong());
-    return;
-  }
-  report_wrong(update, of_update ? *of_update : unexplained(update, loss_wrong), report);
+// Clipped gradients of one norm add up as gradients of the replicas' own means do.
+std::optional<Explanation> Comparison::explain_update(const Quantity& update, bool loss_wrong) {
+  const std::optional<Explanation> found = explain(update);
+  if (found && found->mistake == Mistake::per_replica_divisor && !loss_wrong && keeps_norm(update))
+    return kClipped;
+  return found;
+}
+
+void Comparison::report_or_note(const Quantity& quantity, const std::optional<Explanation>& found,
+                                bool loss_wrong, VerifyReport& report) {
+  if (found)
+    report_wrong(quantity, *found, report);
+  else if (random_)
+    note(quantity, report);
+  else
+    report_wrong(quantity, unexplained(quantity, loss_wrong), report);
+}
+
+void Comparison::report_metric(const Quantity& metric, VerifyReport& report) {
+  if (const std::optional<Explanation> found = explain_metric(metric))
+    report_wrong(metric, *found, report);
+  else if (by_parts())
+    note(metric, report);
+  else
+    report_wrong(metric,
+                 {Mistake::other, "it is neither the mean nor the sum of what the replicas have"},
+                 report);
+}
+
+// Parts are no yardstick for what is not the sum of them.
+void Comparison::note(const Quantity& quantity, VerifyReport& report) {
+  report.notes.push_back(
+      "the " + quantity.name + " could not be compared: " +
+      (random_ ? "the step draws random numbers, which are others on one replica, "
+               : "the model looks at the rows of a replica together, ") +
+      "and it is not the weighted mean of what each replica's rows give alone; verify the step with SGD, "
+      "or without them, too");
 }
 
 // One replica gives other numbers for the same rows in another order.
@@ -194,18 +250,13 @@ Explanation Comparison::unexplained(const Quantity& quantity, bool loss_wrong) {
         "it is the weighted mean of what each replica's rows give alone, so the model looks at the "
         "rows of a replica together, as BatchNorm does: if this is meant, verify it with "
         "local_statistics, else with {.synchronized = true}"};
-  if (!loss_wrong && hides_sizes(quantity.cases[0].expected))
+  if (!loss_wrong && hides_sizes(quantity))
     return {
         Mistake::clipped_before_aggregation,
         "the optimizer makes updates of one size out of all gradients, so that this may also come of a "
         "penalty that every replica adds: verify the step with SGD, or with the optimizer's slots",
         Mistake::regularizer_per_replica};
-  if (!loss_wrong && (options_.local_statistics || !composed_on_one(quantity)))
-    return {
-        Mistake::clipped_before_aggregation,
-        "only the update is wrong, and it is not linear in the rows: each replica clips or normalises "
-        "its own gradients before they are summed: let the optimizer clip, which does so after the "
-        "sum"};
+  if (!loss_wrong && (options_.local_statistics || !composed_on_one(quantity))) return kClipped;
   return {Mistake::other, "no mistake that is known here gives these numbers"};
 }
 

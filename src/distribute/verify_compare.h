@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Comparison {
   std::string difference(const Outcome& observed, const Outcome& expected) const;
   // What came of these rows on so many replicas.
   void add(int replicas, const RowRange& rows, Outcome outcome);
+  // Replicas draw random numbers from the strategy: others than one replica, but for its part of the
+  // rows that one can draw, too.
+  void expect_random() { random_ = true; }
   // Adds what is wrong to the report.
   void find(VerifyReport& report);
 
@@ -35,18 +39,23 @@ class Comparison {
   };
   using Measure = Numbers (*)(const Outcome&);
 
-  const Outcome& on_one(const RowRange& rows);
+  bool by_parts() const { return options_.local_statistics || random_; }
+  const Outcome& on_one(const RowRange& rows, int as_replica = 0);
   std::vector<Part> parts(const Run& run, Measure measure);
   Quantity quantity(const char* name, Measure measure);
-  void find_in_updates(const Quantity& update, const std::optional<Explanation>& of_loss,
-                       bool loss_wrong, VerifyReport& report);
+  std::optional<Explanation> explain_update(const Quantity& update, bool loss_wrong);
+  void report_or_note(const Quantity& quantity, const std::optional<Explanation>& found,
+                      bool loss_wrong, VerifyReport& report);
+  void report_metric(const Quantity& metric, VerifyReport& report);
+  void note(const Quantity& quantity, VerifyReport& report);
   Explanation unexplained(const Quantity& update, bool loss_wrong);
   bool rows_have_places();
 
   const Trials& trials_;
   const VerifyOptions& options_;
   std::vector<Run> runs_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Outcome> on_one_;
+  std::map<std::tuple<std::int64_t, std::int64_t, int>, Outcome> on_one_;
+  bool random_ = false;
 };
 
 }  // namespace lockstep::testing

@@ -43,7 +43,6 @@ double norm(const double* begin, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) sum += begin[i] * begin[i];
   return std::sqrt(sum);
 }
-double norm(const Numbers& a) { return norm(a.data(), a.size()); }
 
 double dot(const Numbers& a, const Numbers& b) {
   double sum = 0;
@@ -124,8 +123,8 @@ double unexplained(const Formula& formula, const std::vector<Case>& cases) {
   double left = 0, wrong = 0;
   for (const Case& each : cases) {
     const Numbers predicted = add(formula.base(each), formula.factor(each.replicas), p);
-    left += std::pow(norm(add(each.observed, -1, predicted)), 2);
-    wrong += std::pow(norm(add(each.observed, -1, each.expected)), 2);
+    left += std::pow(norm_of(add(each.observed, -1, predicted)), 2);
+    wrong += std::pow(norm_of(add(each.observed, -1, each.expected)), 2);
   }
   return left / wrong;
 }
@@ -135,6 +134,8 @@ double unexplained(const Formula& formula, const std::vector<Case>& cases) {
 bool finite(const Numbers& numbers) {
   return std::ranges::all_of(numbers, [](double x) { return std::isfinite(x); });
 }
+
+double norm_of(const Numbers& numbers) { return norm(numbers.data(), numbers.size()); }
 
 Numbers combined(const Case& each, std::optional<double> factor) {
   Numbers sum(each.expected.size());
@@ -146,7 +147,7 @@ Numbers combined(const Case& each, std::optional<double> factor) {
 bool Quantity::close(const Numbers& a, const Numbers& b, double times) const {
   if (!finite(a) || !finite(b)) return false;
   // Of a variable that hardly changes rounding is all that there is to see.
-  const double least = 1e-3 * norm(b);
+  const double least = 1e-3 * norm_of(b);
   std::size_t begin = 0;
   for (std::size_t s = 0; s < spans.size(); begin += spans[s++].size) {
     double squares = 0;
@@ -167,7 +168,7 @@ const Case* Quantity::first_wrong() const {
 std::string Quantity::pair(const Numbers& observed, const Numbers& expected) const {
   std::ostringstream text;
   text.precision(6);
-  const auto figure = [](const Numbers& a) { return a.size() == 1 ? a[0] : norm(a); };
+  const auto figure = [](const Numbers& a) { return a.size() == 1 ? a[0] : norm_of(a); };
   text << "the " << name << " is " << figure(observed) << ", where " << figure(expected)
        << " is expected";
   const double size = dot(expected, expected);

@@ -47,6 +47,7 @@ struct Quantity {
 };
 
 bool finite(const Numbers& numbers);
+double norm_of(const Numbers& numbers);
 // The sum of weights times parts; with equal weights where `factor` is given.
 Numbers combined(const Case& each, std::optional<double> factor = {});
 

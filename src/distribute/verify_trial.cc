@@ -104,6 +104,8 @@ Outcome Trials::run(const Trial& trial) const {
     const int replica = get_replica_context()->local_index();
     if (trial.last_enters_first)
       std::this_thread::sleep_for(kApart * (trial.replicas - 1 - replica));
+    if (trial.as_replica)
+      current_random_state().stream = static_cast<std::uint64_t>(trial.as_replica);
     const std::uint64_t drawn = current_random_state().counter;
     losses[static_cast<std::size_t>(replica)] = program->step(leaves);
     if (current_random_state().counter != drawn) random = true;

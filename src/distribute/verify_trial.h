@@ -18,6 +18,7 @@ struct Trial {
   ReplicaThreads threads = ReplicaThreads::one_at_a_time;
   RowRange rows;
   bool rows_reversed = false;
+  int as_replica = 0;              // on one replica: whose random numbers it draws
   bool last_enters_first = false;  // replicas begin one after the other, the last one first
 };
 

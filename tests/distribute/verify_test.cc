@@ -23,6 +23,7 @@ using lockstep::testing::VerifyOptions;
 using lockstep::testing::VerifyReport;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 struct Rows {
   Tensor x, y;
@@ -464,15 +465,45 @@ struct WithDropout : Regression {
     GradientTape tape;
     const Tensor kept = dropout(batch.x, {.training = true});
     const Tensor loss = nn::compute_average_loss(errors({kept, batch.y}));
-    minimize(loss, tape);
+    update(loss, tape);
     return loss;
   }
+  virtual ~WithDropout() = default;
+  virtual void update(const Tensor& loss, GradientTape& tape) { minimize(loss, tape); }
   nn::Dropout dropout{0.5};
 };
 TEST(VerifyFindsNothing, InDropout) {
   const auto report = report_of<WithDropout>();
   EXPECT_RIGHT(report);
+  EXPECT_THAT(report.notes, IsEmpty());
+}
+
+struct DropoutUnderAdam : WithDropout {
+  void update(const Tensor& loss, GradientTape& tape) override {
+    adam.minimize(loss, variables(), tape);
+  }
+  optim::Adam adam;
+};
+TEST(VerifyFindsNothing, InDropoutUnderAdamWhichItNotes) {
+  const auto report = report_of<DropoutUnderAdam>();
+  EXPECT_RIGHT(report);
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("random numbers")));
+}
+
+struct DropoutAveragedTwice : WithDropout {
+  void update(const Tensor& loss, GradientTape& tape) override {
+    minimize(loss / replica_count(), tape);
+  }
+};
+TEST(VerifyNames, ALossWithDropoutAveragedTwice) {
+  EXPECT_NAMED(report_of<DropoutAveragedTwice>(), Mistake::averaged_twice);
+}
+
+struct DropoutWithPenalty : WithDropout {
+  void update(const Tensor& loss, GradientTape& tape) override { minimize(loss + penalty(), tape); }
+};
+TEST(VerifyNames, APenaltyBesidesDropoutThatEachReplicaAdds) {
+  EXPECT_NAMED(report_of<DropoutWithPenalty>(), Mistake::regularizer_per_replica);
 }
 
 template <bool synchronized>

@@ -135,8 +135,9 @@ concept Program = requires(P& program, const T& batch) {
 // four gets none. The step need not be right to be verified: what is wrong is in the report. It must
 // run on one replica, though: what it throws there is thrown, as is what `make` throws.
 //
-// A step that draws random numbers gives others on other replicas, as it should, so numbers are not
-// compared with those of one replica; the report notes it. Throws InvalidArgument for a batch of fewer
+// A step that draws random numbers gives others on one replica, as it should: its numbers are compared
+// with those of the replicas' parts, each alone on one replica with the random numbers of that replica,
+// and what is not a sum of such parts is left to a note. Throws InvalidArgument for a batch of fewer
 // rows, or a tolerance or deadline that is not positive. Not for steps that are traced.
 template <class Make, class T>
   requires std::invocable<const Make&> && Program<std::invoke_result_t<const Make&>, T>
