@@ -45,12 +45,6 @@ bool composed(const Quantity& quantity) {
   });
 }
 
-bool composed_on_one(const Quantity& quantity) {
-  return std::ranges::all_of(quantity.cases, [&](const Case& each) {
-    return quantity.close(each.expected, combined(each), 2);
-  });
-}
-
 double largest(const Numbers& update) {
   double largest = 0;
   for (const double change : update) largest = std::max(largest, std::abs(change));
@@ -182,9 +176,13 @@ void Comparison::find(VerifyReport& report) {
   if (metric.first_wrong()) report_metric(metric, report);
 }
 
-// Clipped gradients of one norm add up as gradients of the replicas' own means do.
 std::optional<Explanation> Comparison::explain_update(const Quantity& update, bool loss_wrong) {
-  const std::optional<Explanation> found = explain(update);
+  std::optional<Explanation> found = explain(update);
+  if (!found && !by_parts()) {
+    const Quantity slots = linear_part(update);
+    if (!slots.spans.empty()) found = explain(slots);
+  }
+  // Clipped gradients of one norm add up as those of the replicas' own means do.
   if (found && found->mistake == Mistake::per_replica_divisor && !loss_wrong && keeps_norm(update))
     return kClipped;
   return found;
@@ -256,7 +254,7 @@ Explanation Comparison::unexplained(const Quantity& quantity, bool loss_wrong) {
         "the optimizer makes updates of one size out of all gradients, so that this may also come of a "
         "penalty that every replica adds: verify the step with SGD, or with the optimizer's slots",
         Mistake::regularizer_per_replica};
-  if (!loss_wrong && (options_.local_statistics || !composed_on_one(quantity))) return kClipped;
+  if (!loss_wrong && (options_.local_statistics || !linear(quantity))) return kClipped;
   return {Mistake::other, "no mistake that is known here gives these numbers"};
 }
 

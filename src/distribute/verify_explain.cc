@@ -90,6 +90,38 @@ const std::vector<Formula>& metric_formulas() {
   return all;
 }
 
+// The numbers of the spans that are kept.
+Numbers kept_of(const Numbers& numbers, const std::vector<Span>& spans,
+                const std::vector<bool>& keep) {
+  Numbers kept;
+  auto begin = numbers.begin();
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(spans[s].size);
+    if (keep[s]) kept.insert(kept.end(), begin, end);
+    begin = end;
+  }
+  return kept;
+}
+
+Quantity kept_of(const Quantity& whole, const std::vector<bool>& keep) {
+  Quantity kept{.name = whole.name,
+                .spans = {},
+                .scale = {},
+                .tolerance = whole.tolerance,
+                .cases = whole.cases};
+  for (std::size_t s = 0; s < keep.size(); ++s) {
+    if (!keep[s]) continue;
+    kept.spans.push_back(whole.spans[s]);
+    kept.scale.push_back(whole.scale[s]);
+  }
+  for (Case& each : kept.cases) {
+    each.observed = kept_of(each.observed, whole.spans, keep);
+    each.expected = kept_of(each.expected, whole.spans, keep);
+    for (Part& part : each.parts) part.value = kept_of(part.value, whole.spans, keep);
+  }
+  return kept;
+}
+
 std::vector<Case> with_rows(const Quantity& quantity) {
   std::vector<Case> cases;
   std::ranges::copy_if(quantity.cases, std::back_inserter(cases), [](const Case& each) {
@@ -180,6 +212,22 @@ std::string Quantity::pair(const Numbers& observed, const Numbers& expected) con
 std::string Quantity::figures(const Case& wrong) const {
   return "with " + std::to_string(wrong.replicas) + " replicas and " + std::to_string(wrong.rows) +
          " rows " + pair(wrong.observed, wrong.expected);
+}
+
+bool linear(const Quantity& quantity) {
+  return std::ranges::all_of(quantity.cases, [&](const Case& each) {
+    return quantity.close(each.expected, combined(each), 2);
+  });
+}
+
+Quantity linear_part(const Quantity& update) {
+  std::vector<bool> keep(update.spans.size());
+  for (std::size_t s = 0; s < keep.size(); ++s) {
+    std::vector<bool> alone(keep.size());
+    alone[s] = true;
+    keep[s] = linear(kept_of(update, alone));
+  }
+  return kept_of(update, keep);
 }
 
 std::optional<Explanation> explain(const Quantity& quantity) {

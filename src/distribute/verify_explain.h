@@ -51,6 +51,11 @@ double norm_of(const Numbers& numbers);
 // The sum of weights times parts; with equal weights where `factor` is given.
 Numbers combined(const Case& each, std::optional<double> factor = {});
 
+// On one replica, the whole is the weighted mean of its parts.
+bool linear(const Quantity& quantity);
+// The spans that are: where an optimizer hides the size of gradients, its slots.
+Quantity linear_part(const Quantity& update);
+
 struct Explanation {
   Mistake mistake = Mistake::other;
   const char* text = "";                   // why the numbers say so, and what to do

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distribute/verify_trial.h"
 
+#include <lockstep/base/deadline.h>
 #include <lockstep/data/from_tensors.h>
 #include <lockstep/distribute/testing.h>
 #include <lockstep/ops/cast.h>
@@ -17,8 +18,8 @@ namespace {
 
 // A step may update its variables once in so many calls: gradients accumulate, a loss scale is found.
 constexpr int kMaxCalls = 32;
-// Between replicas that begin one after the other.
-constexpr std::chrono::milliseconds kApart{10};
+// What a replica that begins is ahead of the one that begins after it.
+constexpr std::chrono::milliseconds kAhead{10};
 
 void append(Numbers& numbers, const Tensor& values) {
   const std::vector<double> more = cast(values, DType::f64).to_vector<double>();
@@ -68,6 +69,25 @@ void describe_error(Outcome& outcome) {
   }
 }
 
+// Lets replicas begin one after the other, the last one first.
+class Turnstile {
+ public:
+  Turnstile(int replicas, std::chrono::milliseconds patience)
+      : replicas_(replicas), deadline_(Deadline::after(patience)) {}
+  void pass(int replica) {
+    const int before = replicas_ - 1 - replica;
+    while (begun_ < before && !deadline_.passed())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (before > 0) std::this_thread::sleep_for(kAhead);
+    ++begun_;
+  }
+
+ private:
+  const int replicas_;
+  const Deadline deadline_;
+  std::atomic<int> begun_{0};
+};
+
 }  // namespace
 
 Strategy Trials::strategy(const Trial& trial) const {
@@ -100,18 +120,19 @@ Outcome Trials::run(const Trial& trial) const {
   outcome.before = outcome.after = numbers_of(variables);
   std::vector<Tensor> losses(strategy.num_local_replicas());
   std::atomic<bool> random{false};
+  std::optional<Turnstile> turnstile;
   const auto step = [&](const std::vector<Tensor>& leaves) {
     const int replica = get_replica_context()->local_index();
-    if (trial.last_enters_first)
-      std::this_thread::sleep_for(kApart * (trial.replicas - 1 - replica));
-    if (trial.as_replica)
-      current_random_state().stream = static_cast<std::uint64_t>(trial.as_replica);
-    const std::uint64_t drawn = current_random_state().counter;
+    if (turnstile) turnstile->pass(replica);
+    RandomState& state = current_random_state();
+    if (trial.as_replica) state.stream = static_cast<std::uint64_t>(trial.as_replica);
+    const std::uint64_t drawn = state.counter;
     losses[static_cast<std::size_t>(replica)] = program->step(leaves);
-    if (current_random_state().counter != drawn) random = true;
+    if (state.counter != drawn) random = true;
   };
   try {
     for (int call = 0; call < kMaxCalls && outcome.after == outcome.before; ++call) {
+      if (trial.last_enters_first) turnstile.emplace(trial.replicas, options_.deadline);
       strategy.run(step, *batches.iterator().next());
       outcome.after = numbers_of(variables);
     }

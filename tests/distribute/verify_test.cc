@@ -348,7 +348,7 @@ struct PenaltyUnderAdam : Regression {
   Tensor step(const Rows& batch) {
     GradientTape tape;
     const Tensor loss = nn::compute_average_loss(errors(batch));
-    adam.minimize(loss + penalty(0.5), variables(), tape);
+    adam.minimize(loss + penalty(0.5), Regression::variables(), tape);
     return loss;
   }
   optim::Adam adam;
@@ -356,6 +356,32 @@ struct PenaltyUnderAdam : Regression {
 TEST(VerifyNames, BothWhereTheyGiveTheSameNumbers) {
   EXPECT_NAMED(report_of<PenaltyUnderAdam>(), Mistake::clipped_before_aggregation,
                Mistake::regularizer_per_replica);
+}
+
+template <class P>
+struct TellsSlots : P {
+  TellsSlots() { this->adam.build(P::variables()); }
+  std::vector<Variable> variables() const {
+    std::vector<Variable> all = P::variables();
+    for (const Variable& weight : P::variables()) all.push_back(this->adam.slot(weight, "m"));
+    return all;
+  }
+};
+TEST(VerifyNames, TheOneOfThemThatSlotsTell) {
+  EXPECT_NAMED(report_of<TellsSlots<PenaltyUnderAdam>>(), Mistake::regularizer_per_replica);
+}
+
+struct DividedUnderAdam : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch)) / replica_count();
+    adam.minimize(loss, Regression::variables(), tape);
+  }
+  optim::Adam adam;
+};
+TEST(VerifyNames, AnAverageThatAdamHidesAndItsSlotsTell) {
+  EXPECT_RIGHT(report_of<DividedUnderAdam>()) << "the update is right";
+  EXPECT_NAMED(report_of<TellsSlots<DividedUnderAdam>>(), Mistake::averaged_twice);
 }
 
 struct SummedTwice : Regression {
