@@ -11,14 +11,6 @@ namespace {
 // Of runs that should give the same bits, but on GPUs may not.
 constexpr double kSame = 0.1;
 
-Numbers update_of(const Outcome& outcome) {
-  Numbers update = outcome.after;
-  for (std::size_t i = 0; i < update.size(); ++i) update[i] -= outcome.before[i];
-  return update;
-}
-
-Numbers metric_of(const Outcome& outcome) { return outcome.metric; }
-
 // A quantity without cases yet, of which `like` is one.
 Quantity of_shape(const char* name, const Outcome& like, const Numbers& value, double tolerance) {
   Quantity quantity{.name = name, .spans = {}, .scale = {}, .tolerance = tolerance, .cases = {}};
@@ -38,56 +30,6 @@ Quantity of_shape(const char* name, const Outcome& like, const Numbers& value, d
   return quantity;
 }
 
-// Nothing but the rows of each replica decides what it adds.
-bool composed(const Quantity& quantity) {
-  return std::ranges::all_of(quantity.cases, [&](const Case& each) {
-    return quantity.close(each.observed, combined(each), 2);
-  });
-}
-
-double largest(const Numbers& update) {
-  double largest = 0;
-  for (const double change : update) largest = std::max(largest, std::abs(change));
-  return largest;
-}
-
-// Most elements change by the same, however many replicas there are, as in the first step of Adam: the
-// size of gradients is hidden.
-bool hides_sizes(const Quantity& update) {
-  return std::ranges::all_of(update.cases, [&](const Case& each) {
-    const double size = largest(each.expected);
-    const auto moved =
-        std::ranges::count_if(each.observed, [](double change) { return change != 0; });
-    const auto alike = std::ranges::count_if(
-        each.observed, [&](double change) { return std::abs(change) > 0.95 * size; });
-    return moved > 4 && alike * 2 > moved && largest(each.observed) < 1.05 * size;
-  });
-}
-
-// On one replica updates are of one size, whatever the rows.
-bool keeps_norm(const Quantity& update) {
-  const double norm = norm_of(update.cases[0].expected);
-  const auto same = [&](const Numbers& value) {
-    return std::abs(norm_of(value) - norm) <= 10 * update.tolerance * norm;
-  };
-  return std::ranges::all_of(update.cases, [&](const Case& each) {
-    return same(each.expected) &&
-           std::ranges::all_of(each.parts, [&](const Part& part) { return same(part.value); });
-  });
-}
-
-constexpr Explanation kClipped{
-    Mistake::clipped_before_aggregation,
-    "only the update is wrong, and it is not linear in the rows: each replica clips or normalises its own "
-    "gradients before they are summed: let the optimizer clip, which does so after the sum"};
-
-void report_wrong(const Quantity& quantity, const Explanation& explanation, VerifyReport& report) {
-  Finding finding{{explanation.mistake},
-                  quantity.figures(*quantity.first_wrong()) + "; " + explanation.text};
-  if (explanation.or_mistake) finding.candidates.push_back(*explanation.or_mistake);
-  report.findings.push_back(std::move(finding));
-}
-
 }  // namespace
 
 Numbers Comparison::loss_of(const Outcome& outcome) {
@@ -99,6 +41,14 @@ Numbers Comparison::loss_of(const Outcome& outcome) {
     return {losses[0]};
   return {std::accumulate(losses.begin(), losses.end(), 0.0)};
 }
+
+Numbers Comparison::update_of(const Outcome& outcome) {
+  Numbers update = outcome.after;
+  for (std::size_t i = 0; i < update.size(); ++i) update[i] -= outcome.before[i];
+  return update;
+}
+
+Numbers Comparison::metric_of(const Outcome& outcome) { return outcome.metric; }
 
 std::string Comparison::difference(const Outcome& observed, const Outcome& expected) const {
   if (observed.before != expected.before) return "variables do not start at the same values";
@@ -118,9 +68,11 @@ void Comparison::add(int replicas, const RowRange& rows, Outcome outcome) {
   runs_.push_back({replicas, rows, std::move(outcome)});
 }
 
-const Outcome& Comparison::on_one(const RowRange& rows, int as_replica) {
-  const auto [place, fresh] = on_one_.try_emplace({rows.begin, rows.end, as_replica});
-  if (fresh) place->second = trials_.run({.rows = rows, .as_replica = as_replica});
+const Outcome& Comparison::on_one(const RowRange& rows, int as_replica, bool reversed) {
+  const auto [place, fresh] = on_one_.try_emplace({rows.begin, rows.end, as_replica, reversed});
+  if (fresh)
+    place->second =
+        trials_.run({.rows = rows, .rows_reversed = reversed, .as_replica = as_replica});
   return place->second;
 }
 
@@ -157,105 +109,49 @@ Quantity Comparison::quantity(const char* name, Measure measure) {
   return quantity;
 }
 
-void Comparison::find(VerifyReport& report) {
-  const Quantity update = quantity("update's 2-norm", update_of);
-  const Quantity loss = quantity("loss", loss_of);
-  const Quantity metric = quantity("metric", metric_of);
-  const std::optional<Explanation> of_loss = explain(loss);
-  const bool loss_wrong = loss.first_wrong() != nullptr;
-  if (of_loss) report_wrong(loss, *of_loss, report);
-  if (update.first_wrong()) {
-    const std::optional<Explanation> of_update = explain_update(update, loss_wrong);
-    // A wrong loss makes a wrong update, which says the same or nothing.
-    if (of_loss && (!of_update || of_update->mistake == of_loss->mistake))
-      report.findings.back().text += "; " + update.figures(*update.first_wrong());
-    else
-      report_or_note(update, of_update, loss_wrong, report);
+// Elements of the update on one replica that are others when the rows come in another order: zeros but
+// for rounding, which optimizers like Adam make large.
+std::vector<bool> Comparison::rounding_in_update() {
+  std::vector<bool> rounding(runs_[0].outcome.before.size());
+  for (const Run& run : runs_) {
+    const Numbers update = update_of(on_one(run.rows));
+    const Numbers reversed = update_of(on_one(run.rows, 0, true));
+    for (std::size_t i = 0; i < update.size(); ++i)
+      if (!(std::abs(update[i] - reversed[i]) <= options_.tolerance * std::abs(update[i])))
+        rounding[i] = true;
   }
-  if (loss_wrong && report.findings.empty()) report_or_note(loss, of_loss, true, report);
-  if (metric.first_wrong()) report_metric(metric, report);
+  return rounding;
 }
 
-std::optional<Explanation> Comparison::explain_update(const Quantity& update, bool loss_wrong) {
-  std::optional<Explanation> found = explain(update);
-  if (!found && !by_parts()) {
-    const Quantity slots = linear_part(update);
-    if (!slots.spans.empty()) found = explain(slots);
-  }
-  // Clipped gradients of one norm add up as those of the replicas' own means do.
-  if (found && found->mistake == Mistake::per_replica_divisor && !loss_wrong && keeps_norm(update))
-    return kClipped;
-  return found;
-}
-
-void Comparison::report_or_note(const Quantity& quantity, const std::optional<Explanation>& found,
-                                bool loss_wrong, VerifyReport& report) {
-  if (found)
-    report_wrong(quantity, *found, report);
-  else if (random_)
-    note(quantity, report);
-  else
-    report_wrong(quantity, unexplained(quantity, loss_wrong), report);
-}
-
-void Comparison::report_metric(const Quantity& metric, VerifyReport& report) {
-  if (const std::optional<Explanation> found = explain_metric(metric))
-    report_wrong(metric, *found, report);
-  else if (by_parts())
-    note(metric, report);
-  else
-    report_wrong(metric,
-                 {Mistake::other, "it is neither the mean nor the sum of what the replicas have"},
-                 report);
-}
-
-// Parts are no yardstick for what is not the sum of them.
-void Comparison::note(const Quantity& quantity, VerifyReport& report) {
-  report.notes.push_back(
-      "the " + quantity.name + " could not be compared: " +
-      (random_ ? "the step draws random numbers, which are others on one replica, "
-               : "the model looks at the rows of a replica together, ") +
-      "and it is not the weighted mean of what each replica's rows give alone; verify the step with SGD, "
-      "or without them, too");
-}
-
-// One replica gives other numbers for the same rows in another order.
 bool Comparison::rows_have_places() {
   const Outcome& ordered = on_one(runs_[0].rows);
-  const Outcome reversed = trials_.run({.rows = runs_[0].rows, .rows_reversed = true});
-  const bool returns_loss = !ordered.losses.empty();
-  const Measure measure = returns_loss ? &Comparison::loss_of : &update_of;
-  const Quantity quantity = of_shape("", ordered, measure(ordered), options_.tolerance);
-  // An update may be rounding, made large by an optimizer like Adam.
-  return !quantity.close(measure(reversed), measure(ordered), returns_loss ? 1 : 100);
+  if (!ordered.losses.empty()) {
+    const Numbers loss = loss_of(ordered);
+    return !of_shape("loss", ordered, loss, options_.tolerance)
+                .close(loss_of(on_one(runs_[0].rows, 0, true)), loss);
+  }
+  const Numbers update = update_of(ordered);
+  Numbers changed = update;
+  const std::vector<bool> rounding = rounding_in_update();
+  for (std::size_t i = 0; i < update.size(); ++i)
+    if (!rounding[i]) changed[i] = 0;
+  return norm_of(changed) > 0.7 * norm_of(update);
 }
 
-Explanation Comparison::unexplained(const Quantity& quantity, bool loss_wrong) {
-  if (std::ranges::none_of(quantity.cases, [&](const Case& each) {
-        return quantity.wrong(each) && each.all_have_rows();
-      }))
-    return {Mistake::other,
-            "it is wrong only where a replica has no rows: a mean over no rows is NaN"};
-  if (rows_have_places())
-    return {
-        Mistake::outside_randomness,
-        "on one replica, too, the same rows in another order give another: if the step adds numbers "
-        "that each replica draws for itself from an engine that begins alike, draw them by "
-        "ops/random.h"};
-  if (!options_.local_statistics && composed(quantity))
-    return {
-        Mistake::other,
-        "it is the weighted mean of what each replica's rows give alone, so the model looks at the "
-        "rows of a replica together, as BatchNorm does: if this is meant, verify it with "
-        "local_statistics, else with {.synchronized = true}"};
-  if (!loss_wrong && hides_sizes(quantity))
-    return {
-        Mistake::clipped_before_aggregation,
-        "the optimizer makes updates of one size out of all gradients, so that this may also come of a "
-        "penalty that every replica adds: verify the step with SGD, or with the optimizer's slots",
-        Mistake::regularizer_per_replica};
-  if (!loss_wrong && (options_.local_statistics || !linear(quantity))) return kClipped;
-  return {Mistake::other, "no mistake that is known here gives these numbers"};
+Quantity Comparison::update() {
+  Quantity update = quantity("update's 2-norm", update_of);
+  if (random_ || !update.first_wrong() || rows_have_places()) return update;
+  const std::vector<bool> rounding = rounding_in_update();
+  const auto clear = [&](Numbers& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (rounding[i]) numbers[i] = 0;
+  };
+  for (Case& each : update.cases) {
+    clear(each.observed);
+    clear(each.expected);
+    for (Part& part : each.parts) clear(part.value);
+  }
+  return update;
 }
 
 }  // namespace lockstep::testing

@@ -40,21 +40,27 @@ class Comparison {
   using Measure = Numbers (*)(const Outcome&);
 
   bool by_parts() const { return options_.local_statistics || random_; }
-  const Outcome& on_one(const RowRange& rows, int as_replica = 0);
+  static Numbers update_of(const Outcome& outcome);
+  static Numbers metric_of(const Outcome& outcome);
+  const Outcome& on_one(const RowRange& rows, int as_replica = 0, bool reversed = false);
   std::vector<Part> parts(const Run& run, Measure measure);
   Quantity quantity(const char* name, Measure measure);
-  std::optional<Explanation> explain_update(const Quantity& update, bool loss_wrong);
-  void report_or_note(const Quantity& quantity, const std::optional<Explanation>& found,
-                      bool loss_wrong, VerifyReport& report);
-  void report_metric(const Quantity& metric, VerifyReport& report);
-  void note(const Quantity& quantity, VerifyReport& report);
-  Explanation unexplained(const Quantity& update, bool loss_wrong);
+  std::vector<bool> rounding_in_update();
+  // One replica gives other numbers for the same rows in another order.
   bool rows_have_places();
+  // The update, without what is but rounding.
+  Quantity update();
+
+  void find_in_update(const std::optional<Explanation>& of_loss, VerifyReport& report);
+  std::optional<Explanation> explain_update(const Quantity& update, bool loss_wrong);
+  void find_in_metric(VerifyReport& report);
+  void note(const Quantity& quantity, VerifyReport& report);
+  Explanation unexplained(const Quantity& quantity, bool of_update);
 
   const Trials& trials_;
   const VerifyOptions& options_;
   std::vector<Run> runs_;
-  std::map<std::tuple<std::int64_t, std::int64_t, int>, Outcome> on_one_;
+  std::map<std::tuple<std::int64_t, std::int64_t, int, bool>, Outcome> on_one_;
   bool random_ = false;
 };
 
