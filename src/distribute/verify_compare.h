@@ -46,6 +46,7 @@ class Comparison {
   std::vector<Part> parts(const Run& run, Measure measure);
   Quantity quantity(const char* name, Measure measure);
   std::vector<bool> rounding_in_update();
+  bool mostly(const std::vector<bool>& rounding);
   // One replica gives other numbers for the same rows in another order.
   bool rows_have_places();
   // The update, without what is but rounding.

@@ -558,6 +558,39 @@ TEST(VerifyFindsNothing, InLocalBatchNormThatIsMeant) {
   EXPECT_THAT(unmeant.to_string(), HasSubstr("local_statistics"));
 }
 
+struct ClipsWithLocalBatchNorm : Normalised<false> {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor x = norm(batch.x, {.training = true});
+    const Tensor loss = nn::compute_average_loss(errors({x, batch.y}));
+    optimizer.apply_gradients(optim::clip_by_global_norm(tape.gradient(loss, variables()), 0.2),
+                              variables());
+  }
+};
+TEST(VerifyNames, GradientsClippedBeforeTheyAreSummedBesidesALocalBatchNorm) {
+  VerifyOptions options = soon();
+  options.local_statistics = true;
+  EXPECT_NAMED(report_of<ClipsWithLocalBatchNorm>(options), Mistake::clipped_before_aggregation);
+}
+
+// The first bias has no gradient but rounding, of which Adam makes full steps.
+struct BiasBeforeBatchNorm {
+  std::vector<Variable> variables() const { return model.trainable_variables(); }
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor errors = square(model(batch.x, {.training = true}) - batch.y);
+    const Tensor loss = nn::compute_average_loss(errors);
+    optimizer.minimize(loss, variables(), tape);
+    return loss;
+  }
+  nn::Sequential model{nn::Dense(4, 64), nn::BatchNorm(64, {.synchronized = true}),
+                       nn::Dense(64, 3)};
+  optim::Adam optimizer;
+};
+TEST(VerifyFindsNothing, InRoundingThatAdamMakesLarge) {
+  EXPECT_RIGHT(report_of<BiasBeforeBatchNorm>());
+}
+
 struct MixedFloat16 {
   std::vector<Variable> variables() const { return model.trainable_variables(); }
   Tensor step(const Rows& batch) {
