@@ -20,7 +20,6 @@ class Verification {
  public:
   Verification(const Trials& trials, const VerifyOptions& options, std::int64_t rows)
       : trials_(trials),
-        options_(options),
         comparison_(trials, options),
         // Four replicas get: the same number each; 2, 2, 2, 1; 2, 2, 1, 0.
         ranges_{{0, rows / 4 * 4}, {rows - 7, rows}, {0, 5}} {}
@@ -110,7 +109,6 @@ class Verification {
   }
 
   const Trials& trials_;
-  const VerifyOptions& options_;
   Comparison comparison_;
   const RowRange ranges_[3];
   VerifyReport report_;

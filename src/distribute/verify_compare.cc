@@ -13,7 +13,12 @@ constexpr double kSame = 0.1;
 
 // A quantity without cases yet, of which `like` is one.
 Quantity of_shape(const char* name, const Outcome& like, const Numbers& value, double tolerance) {
-  Quantity quantity{.name = name, .spans = {}, .scale = {}, .tolerance = tolerance, .cases = {}};
+  Quantity quantity{.name = name,
+                    .spans = {},
+                    .scale = {},
+                    .tolerance = tolerance,
+                    .by_parts = false,
+                    .cases = {}};
   if (value.size() == like.before.size()) {
     quantity.spans = like.spans;
     auto begin = like.before.begin();
@@ -100,6 +105,7 @@ Quantity Comparison::quantity(const char* name, Measure measure) {
                               .observed = measure(run.outcome),
                               .expected = measure(on_one(run.rows)),
                               .parts = {}});
+  quantity.by_parts = by_parts();
   if (!by_parts() && !quantity.first_wrong()) return quantity;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     Case& each = quantity.cases[i];

@@ -53,19 +53,19 @@ double dot(const Numbers& a, const Numbers& b) {
 Numbers sum_of_parts(const Case& each) { return combined(each, 1.0); }
 Numbers mean_of_parts(const Case& each) { return combined(each, 1.0 / each.replicas); }
 
-constexpr Explanation kDivisor{
+const Explanation kDivisor{
     Mistake::per_replica_divisor,
     "it is what comes of dividing by the rows of each replica: divide by the rows of all, as "
     "nn::compute_average_loss does"};
-constexpr Explanation kAveraged{
+const Explanation kAveraged{
     Mistake::averaged_twice,
     "it is divided by the number of replicas once more: gradients are summed over replicas, so divide the "
     "loss by the rows of all, and neither loss nor gradients by anything else"};
-constexpr Explanation kPenalty{
+const Explanation kPenalty{
     Mistake::regularizer_per_replica,
     "what is too much does not depend on the rows, and every replica adds it: divide penalties on "
     "weights by nn::scale_regularization_loss"};
-constexpr Explanation kSummed{
+const Explanation kSummed{
     Mistake::other, "it is summed over the replicas twice: optimizers sum gradients themselves"};
 
 const std::vector<Formula>& formulas() {
@@ -108,6 +108,7 @@ Quantity kept_of(const Quantity& whole, const std::vector<bool>& keep) {
                 .spans = {},
                 .scale = {},
                 .tolerance = whole.tolerance,
+                .by_parts = whole.by_parts,
                 .cases = whole.cases};
   for (std::size_t s = 0; s < keep.size(); ++s) {
     if (!keep[s]) continue;
@@ -139,6 +140,15 @@ std::optional<Explanation> predicted(const std::vector<Formula>& formulas, const
         }))
       return formula.holds;
   return std::nullopt;
+}
+
+// Dividing by a replica's rows, whatever the model does with the rows of others: where all replicas have
+// as many, the factor is their number, or after a mean over replicas nothing is wrong. The latter may also
+// be a clip that only the fewer rows need.
+bool wrong_by_rows(const Quantity& quantity) {
+  if (quantity.even_rows_have([](int replicas) { return replicas; })) return true;
+  return !quantity.by_parts && (quantity.cases[0].observed.size() == 1 || linear(quantity)) &&
+         quantity.even_rows_have([](int) { return 1; });
 }
 
 // What the formula leaves unexplained with the p that fits best, of what differs from the expected: as
@@ -197,6 +207,13 @@ const Case* Quantity::first_wrong() const {
   return found == cases.end() ? nullptr : &*found;
 }
 
+bool Quantity::even_rows_have(const std::function<double(int)>& factor) const {
+  return std::ranges::all_of(cases, [&](const Case& each) {
+    return each.rows % each.replicas != 0 ||
+           close(each.observed, times(each.expected, factor(each.replicas)), 2);
+  });
+}
+
 std::string Quantity::pair(const Numbers& observed, const Numbers& expected) const {
   std::ostringstream text;
   text.precision(6);
@@ -235,7 +252,10 @@ std::optional<Explanation> explain(const Quantity& quantity) {
   if (std::ranges::none_of(cases, [&](const Case& each) { return quantity.wrong(each); }))
     return std::nullopt;
   if (const auto found = predicted(formulas(), quantity, cases)) return found;
-  double least = 0.01;  // a penalty may be small, and then known to few digits
+  if (wrong_by_rows(quantity)) return kDivisor;
+  // A penalty may be small, and of an update then known to few digits. Losses of different rows are
+  // rather like each other.
+  double least = cases[0].observed.size() == 1 ? 1e-4 : 0.01;
   std::optional<Explanation> best;
   for (const Formula& formula : formulas()) {
     if (!formula.factor) continue;

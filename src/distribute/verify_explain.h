@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,11 +34,14 @@ struct Quantity {
   std::vector<Span> spans;
   Numbers scale;  // of each span, what its rounding refers to
   double tolerance = 0;
+  bool by_parts = false;  // what is expected is the weighted mean of the parts
   std::vector<Case> cases;
 
   // a is b but for rounding and the tolerance, allowed so many times.
   bool close(const Numbers& a, const Numbers& b, double times = 1) const;
   bool wrong(const Case& each) const { return !close(each.observed, each.expected); }
+  // Where all replicas have as many rows, it is as expected times the factor for so many replicas.
+  bool even_rows_have(const std::function<double(int replicas)>& factor) const;
   // The first case that is not as expected; null when all are.
   const Case* first_wrong() const;
   // "with 4 replicas and 8 rows ..." and pair().
@@ -58,8 +62,8 @@ Quantity linear_part(const Quantity& update);
 
 struct Explanation {
   Mistake mistake = Mistake::other;
-  const char* text = "";                   // why the numbers say so, and what to do
-  std::optional<Mistake> or_mistake = {};  // that gives the same numbers
+  const char* text = "";            // why the numbers say so, and what to do
+  std::vector<Mistake> or_as = {};  // others that give the same numbers
 };
 // Which mistake turns what is expected, and the parts, into what was observed in all cases where every
 // replica has rows; nothing when none of those that a formula describes does, or none of them is wrong.

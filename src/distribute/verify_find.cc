@@ -44,14 +44,24 @@ bool parts_keep_norm(const Quantity& update) {
   });
 }
 
-// They are, and that of all replicas together is larger somewhere: what each gave was added up.
+// So are those of all rows, however many replicas share them: what is limited is the sum.
+bool keeps_norm(const Quantity& update) {
+  return parts_keep_norm(update) && std::ranges::all_of(update.cases, [&](const Case& each) {
+           const double norm = norm_of(each.parts[0].value);
+           const double allowed = 10 * update.tolerance * norm;
+           return std::abs(norm_of(each.expected) - norm) <= allowed &&
+                  std::abs(norm_of(each.observed) - norm) <= allowed;
+         });
+}
+
+// The parts' are, and that of all replicas together is larger somewhere: what each gave was added up.
 bool adds_up_norms(const Quantity& update) {
   return parts_keep_norm(update) && std::ranges::any_of(update.cases, [](const Case& each) {
            return norm_of(each.observed) > 1.1 * norm_of(each.parts[0].value);
          });
 }
 
-constexpr Explanation kClipped{
+const Explanation kClipped{
     Mistake::clipped_before_aggregation,
     "only the update is wrong, and it is not linear in the rows: each replica clips or normalises its own "
     "gradients before they are summed: let the optimizer clip, which does so after the sum"};
@@ -59,7 +69,8 @@ constexpr Explanation kClipped{
 void report_wrong(const Quantity& quantity, const Explanation& explanation, VerifyReport& report) {
   Finding finding{{explanation.mistake},
                   quantity.figures(*quantity.first_wrong()) + "; " + explanation.text};
-  if (explanation.or_mistake) finding.candidates.push_back(*explanation.or_mistake);
+  finding.candidates.insert(finding.candidates.end(), explanation.or_as.begin(),
+                            explanation.or_as.end());
   report.findings.push_back(std::move(finding));
 }
 
@@ -150,13 +161,19 @@ Explanation Comparison::unexplained(const Quantity& quantity, bool of_update) {
         "it is the weighted mean of what each replica's rows give alone, so the model looks at the "
         "rows of a replica together, as BatchNorm does: if this is meant, verify it with "
         "local_statistics, else with {.synchronized = true}"};
-  if (of_update && hides_sizes(quantity))
+  if (of_update && (hides_sizes(quantity) || keeps_norm(quantity)))
     return {
         Mistake::clipped_before_aggregation,
-        "the optimizer makes updates of one size out of all gradients, so that this may also come of a "
-        "penalty that every replica adds: verify the step with SGD, or with the optimizer's slots",
-        Mistake::regularizer_per_replica};
-  if (of_update && !linear(quantity)) return kClipped;
+        "the optimizer makes updates of one size out of all gradients, so that it is not seen which of "
+        "these it is: verify the step with SGD that does not clip, or with the optimizer's slots",
+        {Mistake::regularizer_per_replica, Mistake::averaged_twice}};
+  if (of_update && !linear(quantity)) {
+    Explanation clipped = kClipped;
+    // A mean of means; where the loss is known, it would be wrong.
+    if (runs_[0].outcome.losses.empty() && quantity.even_rows_have([](int) { return 1; }))
+      clipped.or_as = {Mistake::per_replica_divisor};
+    return clipped;
+  }
   return {Mistake::other, "no mistake that is known here gives these numbers"};
 }
 

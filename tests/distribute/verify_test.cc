@@ -154,6 +154,13 @@ TEST(VerifyNames, GradientsClippedBeforeTheyAreSummed) {
   EXPECT_THAT(report.to_string(), HasSubstr("optimizer clip"));
 }
 
+struct ClipsFewGradients : ClipsOwnGradients {
+  ClipsFewGradients() { norm = 2; }
+};
+TEST(VerifyNames, GradientsOfWhichFewAreClippedBeforeTheyAreSummed) {
+  EXPECT_NAMED(report_of<ClipsFewGradients>(), Mistake::clipped_before_aggregation);
+}
+
 struct ClipsSomeElements : Regression {
   void step(const Rows& batch) {
     GradientTape tape;
@@ -353,9 +360,9 @@ struct PenaltyUnderAdam : Regression {
   }
   optim::Adam adam;
 };
-TEST(VerifyNames, BothWhereTheyGiveTheSameNumbers) {
+TEST(VerifyNames, AllThatGiveTheSameNumbers) {
   EXPECT_NAMED(report_of<PenaltyUnderAdam>(), Mistake::clipped_before_aggregation,
-               Mistake::regularizer_per_replica);
+               Mistake::regularizer_per_replica, Mistake::averaged_twice);
 }
 
 template <class P>
@@ -556,6 +563,24 @@ TEST(VerifyFindsNothing, InLocalBatchNormThatIsMeant) {
   const auto unmeant = report_of<Normalised<false>>();
   EXPECT_NAMED(unmeant, Mistake::other);
   EXPECT_THAT(unmeant.to_string(), HasSubstr("local_statistics"));
+}
+
+struct OwnRowsWithSynchronizedBatchNorm : Normalised<true> {
+  Tensor step(const Rows& batch) {
+    GradientTape tape;
+    const Tensor x = norm(batch.x, {.training = true});
+    const Tensor loss = mean(errors({x, batch.y})) / (averaged ? replica_count() : 1);
+    optimizer.minimize(loss, variables(), tape);
+    return loss;
+  }
+  bool averaged = false;
+};
+struct MeanOfMeansWithSynchronizedBatchNorm : OwnRowsWithSynchronizedBatchNorm {
+  MeanOfMeansWithSynchronizedBatchNorm() { averaged = true; }
+};
+TEST(VerifyNames, ALossDividedByTheRowsOfAReplicaWhereAllRowsMeet) {
+  EXPECT_NAMED(report_of<OwnRowsWithSynchronizedBatchNorm>(), Mistake::per_replica_divisor);
+  EXPECT_NAMED(report_of<MeanOfMeansWithSynchronizedBatchNorm>(), Mistake::per_replica_divisor);
 }
 
 struct ClipsWithLocalBatchNorm : Normalised<false> {

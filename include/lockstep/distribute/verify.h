@@ -30,10 +30,10 @@ enum class Mistake {
   clipped_before_aggregation,  // gradients clipped, then summed: the optimizer's Clip
   shared_state_raced,          // replicas change one object that they share: ReplicaLocal
   collective_missed,           // not every replica makes every collective
-  averaged_twice,              // a mean over replicas of what was divided by all rows already
-  metric_averaged,     // a mean of the replicas' metrics: a sum over all rows, as in metrics/
-  outside_randomness,  // random numbers that are not the strategy's: ops/random.h
-  other                // another number than on one replica, for a reason not listed
+  averaged_twice,              // a mean over replicas of what all rows divided already
+  metric_averaged,             // a mean of the replicas' metrics: sums over rows, see metrics/
+  outside_randomness,          // random numbers that are not the strategy's: ops/random.h
+  other                        // not as on one replica, for a reason not listed
 };
 LOCKSTEP_EXPORT std::string_view to_string(Mistake mistake);
 
@@ -56,10 +56,10 @@ struct VerifyReport {
 struct VerifyOptions {
   // How far numbers may be apart that should be equal, relative to their size; 2e-2 suits 16 bits.
   double tolerance = 1e-3;
-  // The model normalises by the rows of a replica, as BatchNorm does unless it is `synchronized`: it is
-  // no other on one replica, but has other numbers there. The weighted mean of the replicas' parts, each
-  // alone on one replica, is expected then, which supposes an update that is linear in the gradient, as
-  // the first of SGD is.
+  // The model normalises by the rows of a replica, as BatchNorm does unless it is `synchronized`: then it
+  // should give other numbers on one replica. What is expected is the weighted mean of what each replica's
+  // rows give alone there; an update that is not linear in the gradient, as the first of SGD is, is left
+  // to a note.
   bool local_statistics = false;
   // Of every wait for a replica that does not come.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
@@ -115,13 +115,12 @@ LOCKSTEP_EXPORT VerifyReport verify(const MakeProgram& make, const std::vector<T
 
 // A program is an object that holds a model and its optimizer and has
 //
-//   step(const T& batch)  one training step, called on every replica, with equal weights again and
-//                         again until it has updated them; returns the replica's part of the loss,
-//                         whose sum over the replicas is the loss, or the loss of all, or nothing
-//   variables()           what the step updates; of an optimizer like Adam, whose update hides the
-//                         size of gradients, also slots
-//   metric()              optional: a number or several over all rows seen, read after the step outside
-//                         of it
+//   step(const T& batch)  one training step, called on every replica, and with the same rows again until
+//                         it has updated something; returns nothing, or the replica's part of the loss,
+//                         which is the sum of what the replicas return, or what they all return alike
+//   variables()           what the step updates; of an optimizer like Adam, whose update hides the size of
+//                         gradients, also slots (after build()): they tell more
+//   metric()              optional: numbers over all rows seen, read after the step and outside of it
 template <class P, class T>
 concept Program = requires(P& program, const T& batch) {
   requires std::is_void_v<decltype(program.step(batch))> ||
@@ -135,10 +134,12 @@ concept Program = requires(P& program, const T& batch) {
 // four gets none. The step need not be right to be verified: what is wrong is in the report. It must
 // run on one replica, though: what it throws there is thrown, as is what `make` throws.
 //
-// A step that draws random numbers gives others on one replica, as it should: its numbers are compared
-// with those of the replicas' parts, each alone on one replica with the random numbers of that replica,
-// and what is not a sum of such parts is left to a note. Throws InvalidArgument for a batch of fewer
-// rows, or a tolerance or deadline that is not positive. Not for steps that are traced.
+// A step that draws random numbers from the strategy should give others on one replica, too. It is verified
+// as with local_statistics, each part with the random numbers of its replica. Where Adam or the like makes
+// large what is but rounding (the gradient of a bias before a batch norm), it is left out.
+//
+// Throws InvalidArgument for a batch of fewer rows, or a tolerance or deadline that is not positive. Not
+// for steps that are traced.
 template <class Make, class T>
   requires std::invocable<const Make&> && Program<std::invoke_result_t<const Make&>, T>
 VerifyReport verify(const Make& make, const T& batch, const VerifyOptions& options = {},
