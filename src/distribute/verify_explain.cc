@@ -53,19 +53,19 @@ double dot(const Numbers& a, const Numbers& b) {
 Numbers sum_of_parts(const Case& each) { return combined(each, 1.0); }
 Numbers mean_of_parts(const Case& each) { return combined(each, 1.0 / each.replicas); }
 
-const Explanation kDivisor{
+constexpr Explanation kDivisor{
     Mistake::per_replica_divisor,
     "it is what comes of dividing by the rows of each replica: divide by the rows of all, as "
     "nn::compute_average_loss does"};
-const Explanation kAveraged{
+constexpr Explanation kAveraged{
     Mistake::averaged_twice,
     "it is divided by the number of replicas once more: gradients are summed over replicas, so divide the "
     "loss by the rows of all, and neither loss nor gradients by anything else"};
-const Explanation kPenalty{
+constexpr Explanation kPenalty{
     Mistake::regularizer_per_replica,
     "what is too much does not depend on the rows, and every replica adds it: divide penalties on "
     "weights by nn::scale_regularization_loss"};
-const Explanation kSummed{
+constexpr Explanation kSummed{
     Mistake::other, "it is summed over the replicas twice: optimizers sum gradients themselves"};
 
 const std::vector<Formula>& formulas() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,8 +63,8 @@ Quantity linear_part(const Quantity& update);
 
 struct Explanation {
   Mistake mistake = Mistake::other;
-  const char* text = "";            // why the numbers say so, and what to do
-  std::vector<Mistake> or_as = {};  // others that give the same numbers
+  const char* text = "";                // why the numbers say so, and what to do
+  std::span<const Mistake> or_as = {};  // others that give the same numbers; static
 };
 // Which mistake turns what is expected, and the parts, into what was observed in all cases where every
 // replica has rows; nothing when none of those that a formula describes does, or none of them is wrong.

@@ -2,6 +2,7 @@
 // What the numbers say of a step.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "distribute/verify_compare.h"
 
@@ -61,7 +62,9 @@ bool adds_up_norms(const Quantity& update) {
          });
 }
 
-const Explanation kClipped{
+constexpr Mistake kHidden[] = {Mistake::regularizer_per_replica, Mistake::averaged_twice};
+constexpr Mistake kMeanOfMeans[] = {Mistake::per_replica_divisor};
+constexpr Explanation kClipped{
     Mistake::clipped_before_aggregation,
     "only the update is wrong, and it is not linear in the rows: each replica clips or normalises its own "
     "gradients before they are summed: let the optimizer clip, which does so after the sum"};
@@ -166,12 +169,12 @@ Explanation Comparison::unexplained(const Quantity& quantity, bool of_update) {
         Mistake::clipped_before_aggregation,
         "the optimizer makes updates of one size out of all gradients, so that it is not seen which of "
         "these it is: verify the step with SGD that does not clip, or with the optimizer's slots",
-        {Mistake::regularizer_per_replica, Mistake::averaged_twice}};
+        kHidden};
   if (of_update && !linear(quantity)) {
     Explanation clipped = kClipped;
     // A mean of means; where the loss is known, it would be wrong.
     if (runs_[0].outcome.losses.empty() && quantity.even_rows_have([](int) { return 1; }))
-      clipped.or_as = {Mistake::per_replica_divisor};
+      clipped.or_as = kMeanOfMeans;
     return clipped;
   }
   return {Mistake::other, "no mistake that is known here gives these numbers"};

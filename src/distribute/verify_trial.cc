@@ -103,6 +103,7 @@ std::vector<Tensor> Trials::rows(const Trial& trial) const {
   std::iota(order.begin(), order.end(), trial.rows.begin);
   if (trial.rows_reversed) std::reverse(order.begin(), order.end());
   std::vector<Tensor> chosen;
+  chosen.reserve(leaves_.size());
   for (const Tensor& leaf : leaves_) chosen.push_back(gather_rows(leaf, order));
   return chosen;
 }
