@@ -32,7 +32,7 @@ Tensor integer_tensor(const Attributes& a) {
   return a.one("bits") == 32 ? cast(wide, DType::i32) : wide;
 }
 
-Tensor batch_norm_part(const BatchNorm& norm, std::int64_t part) {
+Tensor batch_norm_part(const BatchNormResult& norm, std::int64_t part) {
   return part == 0 ? norm.y : part == 1 ? norm.mean : norm.variance;
 }
 
