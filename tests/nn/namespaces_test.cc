@@ -7,8 +7,8 @@
 
 namespace {
 
-const lockstep::Tensor kRows({2, 2}, {1, 2, 3, 4});
-const lockstep::Tensor kOnes({2}, {1, 1});
+const lockstep::Tensor kRows({2, 2}, {1.0f, 2.0f, 3.0f, 4.0f});
+const lockstep::Tensor kOnes({2}, {1.0f, 1.0f});
 
 TEST(Namespaces, OfLayersCanBeNamedWithinThatOfOps) {
   using namespace lockstep;
