@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/conv.h>
 
-#include "nn/conv_sizes.h"
+#include "nn/windows.h"
 
 namespace lockstep::nn {
 

@@ -2,7 +2,7 @@
 #include <lockstep/nn/depthwise_conv.h>
 #include <lockstep/ops/shape_ops.h>
 
-#include "nn/conv_sizes.h"
+#include "nn/windows.h"
 
 namespace lockstep::nn {
 namespace {

@@ -26,11 +26,11 @@ struct LossScaleOptions {
 //   ... optimizer.minimize(loss, model.trainable_variables(), tape);
 //
 // A step whose sums are not finite, or would not be when divided by a scale below 1, is skipped on all
-// replicas: weights, slots and iterations() stay,
-// steps_attempted() and skipped_steps() count it. A dynamic scale is doubled, if that is finite, after
-// growth_steps finite steps in a row, and halved by each overflow, by TensorFlow's rules. Steps that a
-// vote skipped change neither. All state is variables, in updates by select where the step does not know
-// them, so it can be traced and waits for no device.
+// replicas: weights, slots and iterations() stay, steps_attempted() and skipped_steps() count it. A
+// dynamic scale is doubled, if that is finite, after growth_steps finite steps in a row, and halved by
+// each overflow, by TensorFlow's rules. Steps that a vote skipped change neither. All state is
+// variables, in updates by select where the step does not know them, so it can be traced and waits for
+// no device.
 //
 // Training that only skips is an error, FailedPrecondition: after max_consecutive_skips overflows in a
 // row the next step throws it on every replica before it changes anything, where the count is known on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/conv_sizes.h"
+#include "nn/windows.h"
 
 #include <lockstep/base/check.h>
 
