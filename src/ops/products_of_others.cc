@@ -14,9 +14,15 @@
 namespace lockstep {
 namespace {
 
+// Whether there is neither 0 nor NaN; not known where it would take a copy from a device.
+bool known_without_zeros(const Tensor& products) {
+  return products.device().is_host() && all(greater(abs(products), 0)).item<bool>();
+}
+
 // The product of those that are not 0, divided by each; where there is one 0 only its own is left.
 Tensor by_division(const Tensor& x, const std::vector<int>& axes) {
   const ReduceOptions options{.axes = axes, .keep_dims = true};
+  if (const Tensor product = prod(x, options); known_without_zeros(product)) return product / x;
   const Tensor zero = equal(x, 0);
   const Tensor zeros = sum(cast(zero, x.dtype()), options);
   const Tensor rest = select(zero, 1, x);

@@ -8,6 +8,7 @@
 #include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/around_axis.h"
@@ -135,9 +136,20 @@ Tensor added_rows(const char* op, const Tensor& indices, const Tensor& updates, 
   return y;
 }
 
+// Whether no id is negative; not known where it would take a copy from a device.
+bool known_not_negative(const Tensor& ids) {
+  bool result = ids.device().is_host();
+  if (result)
+    visit_indices(ids, [&](const auto* first, std::int64_t count) {
+      result = std::all_of(first, first + count, [](auto id) { return id >= 0; });
+    });
+  return result;
+}
+
 // Rows of dy by segment; zeros for negative ones.
 Tensor rows_of_segments(const Tensor& dy, const Tensor& segment_ids, const Shape& shape) {
   if (dy.dim(0) == 0) return zeros(shape, dy.dtype());
+  if (known_not_negative(segment_ids)) return gather(dy, segment_ids);
   Shape mask = segment_ids.shape();
   while (mask.rank() < shape.rank()) mask = mask.with_axis(mask.rank());
   const Tensor rows = gather(dy, maximum(segment_ids, 0));

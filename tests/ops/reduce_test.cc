@@ -115,6 +115,17 @@ TEST(Reduce, ProdHasTheRightGradientsWhereFactorsAreZero) {
   tape.watch(x);
   EXPECT_THAT(tape.gradient(prod(x, {.axes = {1}}), {x})[0],
               holds<double>({12, 8, 6, 0, 8, 0, 0, 0, 0, 0, 0, 0}));
+  const auto gradient = [](const Tensor& factors) {
+    GradientTape own;
+    own.watch(factors);
+    return own.gradient(prod(factors, {.axes = {1}}), {factors})[0];
+  };
+  EXPECT_THAT(gradient(Tensor(Shape{2, 3}, {2.0, 3.0, 4.0, -1.0, 5.0, 2.0})),
+              holds<double>({12, 8, 6, 10, -2, -5}));
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(gradient(Tensor(Shape{2, 3}, {kNaN, 0.0, 4.0, kNaN, 2.0, 4.0})).to_vector<double>(),
+              ::testing::Pointwise(::testing::NanSensitiveDoubleEq(),
+                                   std::vector{0.0, kNaN, 0.0, kNaN, kNaN, kNaN}));
   for (const std::vector<int>& axes : {std::vector<int>{1}, {0}, {0, 1}}) {
     const Differentiable f = [&](const std::vector<Tensor>& xs) {
       return prod(xs[0], {.axes = axes});

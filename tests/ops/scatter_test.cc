@@ -186,7 +186,8 @@ TEST(Segments, GradientsAreRowsOfTheSums) {
   const Tensor sorted = vec<std::int64_t>({0, 0, 2, 3, 3});
   const Tensor any = vec<std::int64_t>({1, -1, 1, 0, 3});
   expect_gradients([&](const auto& xs) { return segment_sum(xs[0], sorted); }, {x});
-  expect_gradients([&](const auto& xs) { return unsorted_segment_sum(xs[0], any, 4); }, {x});
+  for (const Tensor& ids : {sorted, any})
+    expect_gradients([&](const auto& xs) { return unsorted_segment_sum(xs[0], ids, 4); }, {x});
   expect_second_gradients(
       [&](const auto& xs) { return square(unsorted_segment_sum(xs[0], any, 4)); }, {x});
   expect_second_gradients([&](const auto& xs) { return square(segment_sum(xs[0], sorted)); }, {x});
