@@ -45,7 +45,13 @@ inline std::uint16_t narrowed_bfloat(float x) {
 void f16_to_f32(const void* x, float* __restrict y, std::int64_t n) {
   const auto* __restrict from = static_cast<const std::uint16_t*>(x);
   std::int64_t i = 0;
-#if defined(__F16C__)
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    __m256i halves;
+    __builtin_memcpy(&halves, from + i, sizeof halves);
+    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(halves));
+  }
+#elif defined(__F16C__)
   for (; i + 8 <= n; i += 8) {
     __m128i halves;
     __builtin_memcpy(&halves, from + i, sizeof halves);
@@ -63,7 +69,13 @@ void bf16_to_f32(const void* x, float* __restrict y, std::int64_t n) {
 void f32_to_f16(const float* __restrict x, void* y, std::int64_t n) {
   auto* __restrict to = static_cast<std::uint16_t*>(y);
   std::int64_t i = 0;
-#if defined(__F16C__)
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves =
+        _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __builtin_memcpy(to + i, &halves, sizeof halves);
+  }
+#elif defined(__F16C__)
   for (; i + 8 <= n; i += 8) {
     const __m128i halves =
         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
