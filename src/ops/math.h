@@ -188,21 +188,35 @@ template <class T>
 struct Normal {
   T cdf, bell;
 };
+// Both the bell and the tail's share of it are quotients of short polynomials, which do not wait for
+// each other and need one division.
 LOCKSTEP_MATH Normal<float> normal(float x) {
-  const float bell = exp_minus(0.5f * x * x);
-  // exp(z^2) erfc(z) / t for z = |x| / sqrt 2 and t = 1 / (1 + 0.4 z); even and odd terms apart
-  const float t = 1.0f / (1.0f + 0.282842712f * abs(x));
-  const float u = t * t;
-  float even = -0.4124093291f;
-  even = even * u + -0.4081849343f;
-  even = even * u + 0.1332494117f;
-  even = even * u + 0.2248916896f;
-  float odd = 0.07821361292f;
-  odd = odd * u + 0.7181911736f;
-  odd = odd * u + 0.4285727394f;
-  odd = odd * u + 0.2374756368f;
-  const float tail = 0.5f * bell * t * (even + t * odd);
-  return {x < 0.0f ? tail : 1.0f - tail, bell};
+  const float size = abs(x) > 14.5f ? 14.5f : abs(x);  // where both are 0; NaN passes
+  // -x^2 = n 2 ln 2 + w
+  const float square = size * size;
+  const float shifted = square * -0.72134752f + kRound;
+  const float n = shifted - kRound;
+  const float w = n * 4.24388880e-4f - (square + n * 1.38671875f);
+  // exp(w / 2) = (even + odd) / (even - odd) for |w| <= ln 2, as odd / even is tanh(w / 4)
+  const float z = w * w;
+  const float even = 961.4488288f + 24.03015358f * z, odd = w * (240.3622068f + z);
+  // exp(x^2 / 2) times the tail is p / q. 2^n may be below the normal numbers: it is kept 2^64 times
+  // as large, and p that much smaller.
+  constexpr float kScale = 0x1p-64f;
+  float p = 0.3989469104f * kScale;
+  p = p * size + 3.938116467f * kScale;
+  p = p * size + 17.75890237f * kScale;
+  p = p * size + 42.4789653f * kScale;
+  p = p * size + 48.45935348f * kScale;
+  float q = size + 9.872018933f;
+  q = q * size + 45.50045949f;
+  q = q * size + 116.5450057f;
+  q = q * size + 162.2879108f;
+  q = q * size + 96.91870638f;
+  const float power = power_of_two(bits_of(shifted) - bits_of(kRound) + 64u);
+  const float share = (even + odd) * power / (q * (even - odd));
+  const float tail = p * share;
+  return {x < 0.0f ? tail : 1.0f - tail, q * share * kScale};
 }
 LOCKSTEP_MATH Normal<double> normal(double x) {
   return {0.5 * __builtin_erfc(x * -0.70710678118654752440), __builtin_exp(-0.5 * x * x)};

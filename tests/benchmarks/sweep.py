@@ -16,7 +16,7 @@ LINE = "{:30}" + " {:>7}" * 6
 # Why a case is below 1: the first of these that its name has. What is left out is not known.
 NOISE = 0.92  # from run to run
 REASONS = (
-    (r"^(activate|gelu|sigmoid|silu|softplus) forward",
+    (r"^(sigmoid|silu|softplus) forward",
      "one polynomial for every instruction set; theirs is of a vector library"),
     (r"^conv", "oneDNN on both sides"),
     (r"^permutation", "sorts 64 Philox bits for each number, so that all devices agree; theirs swaps"),

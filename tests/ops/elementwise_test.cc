@@ -159,6 +159,16 @@ TEST(Elementwise, ReluHasGradientZeroAtZero) {
   EXPECT_THAT(tape.gradient(relu(x), {x})[0], holds<float>({0, 0, 1}));
 }
 
+// To what the rounding of x^2 / 2 makes of exp(-x^2 / 2), down to subnormal results.
+TEST(Elementwise, GeluKeepsItsTail) {
+  for (float x = -14.5f; x < 0; x += 0.0137f) {
+    const double wide = static_cast<double>(x);
+    EXPECT_LE(ulps_off(gelu(Tensor(x)).item<float>(), wide * 0.5 * std::erfc(-wide / std::sqrt(2))),
+              7 + wide * wide / 2)
+        << x;
+  }
+}
+
 TEST(Elementwise, SineOfLargeArgumentsIsReducedExactly) {
   for (const float x : {2e6f, 1e10f, -3e30f}) {
     EXPECT_LE(ulps_off(lockstep::tan(Tensor(x)).item<float>(), std::tan(static_cast<double>(x))),
