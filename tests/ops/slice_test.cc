@@ -335,6 +335,9 @@ TEST(Slices, LargeAndOddSizes) {
   EXPECT_THAT(reverse(x, {1}), holds<double>(by_index(x.shape(), [&](const Place& p) {
                 return element_at(x, {p[0], 1030 - p[1]});
               })));
+  EXPECT_THAT(reverse(x, {0}), holds<double>(by_index(x.shape(), [&](const Place& p) {
+                return element_at(x, {256 - p[0], p[1]});
+              })));
 }
 
 }  // namespace
