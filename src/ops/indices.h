@@ -4,8 +4,11 @@
 #include <lockstep/base/check.h>
 #include <lockstep/tensor/tensor.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <type_traits>
 
 #include "ops/result.h"
 
@@ -31,24 +34,26 @@ void visit_indices(const Tensor& indices, F&& f) {
 enum class Negative { refused, passed_over };
 
 // Whether all are below `bound`, and unless passed over not negative. By sign bits, which any vector
-// instructions can gather.
+// instructions can gather, of as many bits as indices have.
 template <class I>
 bool all_inside(const I* indices, std::int64_t count, std::int64_t bound,
                 Negative negative = Negative::refused) {
-  const auto last = static_cast<std::uint64_t>(bound - 1);
-  std::uint64_t outside = 0;
+  using Bits = std::make_unsigned_t<I>;
+  constexpr Bits kMost = std::numeric_limits<I>::max();
+  const auto last = static_cast<Bits>(std::min<std::int64_t>(bound - 1, kMost));
+  Bits outside = 0;
   if (negative == Negative::refused) {
     for (std::int64_t place = 0; place < count; ++place) {
-      const auto index = static_cast<std::uint64_t>(std::int64_t{indices[place]});
+      const auto index = static_cast<Bits>(indices[place]);
       outside |= index | (last - index);
     }
   } else {
     for (std::int64_t place = 0; place < count; ++place) {
-      const auto index = static_cast<std::uint64_t>(std::int64_t{indices[place]});
+      const auto index = static_cast<Bits>(indices[place]);
       outside |= ~index & (last - index);
     }
   }
-  return outside >> 63 == 0;
+  return outside <= kMost;
 }
 
 // Throws InvalidArgument that names the first index outside and its place.
