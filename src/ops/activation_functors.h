@@ -13,7 +13,7 @@ struct Logistic {
   T value, rest;
 };
 template <class T>
-[[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline Logistic<T> logistic(T x) {
+LOCKSTEP_SCALAR Logistic<T> logistic(T x) {
   const T e = math::exp_minus(math::abs(x));
   const T large = T(1) / (T(1) + e), small = e * large;
   return x < T(0) ? Logistic<T>{small, large} : Logistic<T>{large, small};

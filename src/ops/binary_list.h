@@ -13,11 +13,11 @@ struct Add : OnNumbers {
   LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) + Wrapped<T>(b));
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
@@ -33,11 +33,11 @@ struct Sub : OnNumbers {
   LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) - Wrapped<T>(b));
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V&, const V&, const V&) {
     return -dy;
   }
@@ -53,11 +53,11 @@ struct Mul : OnNumbers {
   LOCKSTEP_HD static T forward(T a, T b) {
     return static_cast<T>(Wrapped<T>(a) * Wrapped<T>(b));
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {
     return dy * b;
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V&) {
     return dy * a;
   }
@@ -73,7 +73,7 @@ struct Div : OnFloats {
   LOCKSTEP_HD static T forward(T a, T b) {
     return a / b;
   }
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V& b, const V&) {
     return dy / b;
   }
@@ -95,11 +95,13 @@ struct Pow : OnFloats {
   }
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
-    return dy * (b * pow(a, b - 1));
+    using math::pow;
+    return dy * (b * pow(a, b - Number<V>(1)));
   }
   template <class V>  // 0 where a is not positive, as TensorFlow's
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V& y) {
-    return dy * (y * log(select(greater(a, 0), a, 1)));
+    using math::log;
+    return dy * (y * log(select(greater(a, Number<V>(0)), a, Number<V>(1))));
   }
   template <class E>
   static E traced(const E& a, const E& b) {
@@ -115,11 +117,11 @@ struct Maximum : OnNumbers {
   }  // NaN if one is
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
-    return select(greater_equal(a, b), dy, 0);
+    return select(greater_equal(a, b), dy, Number<V>(0));
   }
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
-    return select(greater_equal(a, b), 0, dy);
+    return select(greater_equal(a, b), Number<V>(0), dy);
   }
   template <class E>
   static E traced(const E& a, const E& b) {
@@ -135,17 +137,22 @@ struct Minimum : OnNumbers {
   }  // NaN if one is
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
-    return select(less_equal(a, b), dy, 0);
+    return select(less_equal(a, b), dy, Number<V>(0));
   }
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
-    return select(less_equal(a, b), 0, dy);
+    return select(less_equal(a, b), Number<V>(0), dy);
   }
   template <class E>
   static E traced(const E& a, const E& b) {
     return minimum(a, b);
   }
 };
+
+template <Scalar T>
+LOCKSTEP_SCALAR T minimum(T a, T b) {
+  return Minimum::forward(a, b);
+}
 
 // a - b floor(a / b), of the sign of b. Of integers 0 where b is 0, as NumPy's.
 struct Mod : OnNumbers {
@@ -167,12 +174,12 @@ struct Mod : OnNumbers {
   static bool is_far(float a, float b) { return math::floor_mod_is_far(a, b); }
   static float far(float a, float b) { return math::floor_mod_far(a, b); }
 #endif
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V&, const V&, const V&) {
     return dy;
   }
   // In f32 at least: rounded to 16 bits a quotient may be the next whole number.
-  template <class V>
+  template <AsOps V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
     return narrowed(-(widened(dy) * floor(widened(a) / widened(b))), dy.dtype());
   }
@@ -191,11 +198,11 @@ struct SquaredDifference : OnNumbers {
   }
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
-    return dy * (2 * (a - b));
+    return dy * (Number<V>(2) * (a - b));
   }
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
-    return dy * (2 * (b - a));
+    return dy * (Number<V>(2) * (b - a));
   }
   template <class E>
   static E traced(const E& a, const E& b) {
@@ -214,11 +221,11 @@ struct LeakyRelu : OnFloats {
   }
   template <class V>
   LOCKSTEP_HD static V gradient_a(const V& dy, const V& a, const V& b, const V&) {
-    return select(greater(a, 0), dy, dy * b);
+    return select(greater(a, Number<V>(0)), dy, dy * b);
   }
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V&, const V&) {
-    return dy * minimum(a, 0);
+    return dy * minimum(a, Number<V>(0));
   }
   template <class E>
   static E traced(const E& a, const E& b) {
@@ -270,6 +277,7 @@ struct SigmoidCrossEntropy : OnFloats {
   }
   template <class V>
   LOCKSTEP_HD static V gradient_b(const V& dy, const V& a, const V& b, const V&) {
+    using math::sigmoid;
     return dy * (sigmoid(b) - a);
   }
   template <class E>

@@ -130,12 +130,39 @@ struct BinaryRecord {
     const BinaryRule& rule = kBinaryRules[static_cast<int>(op)];
     const auto gradient = input == 0 ? rule.gradient_a : rule.gradient_b;
     const Shape& shape = input == 0 ? shape_a : shape_b;
-    if (dy.shape() == shape) {
+    if (fuses(input, dy)) {
+      sink.put(input, [&] { return fused(input, dy); });
+    } else if (dy.shape() == shape) {
       sink.put(input, [&] { return gradient(dy, a, b, y); });
     } else {
       const Tensor wide = gradient(dy, a, b, y);
       sink.put(input, [&] { return sum_to_shape(wide, shape); });
     }
+  }
+
+ private:
+  // In one pass on the host, where the input is not broadcast and the other at most from one element.
+  bool fuses(int input, const Tensor& dy) const {
+    const Shape& shape = input == 0 ? shape_a : shape_b;
+    const Shape& other = input == 0 ? shape_b : shape_a;
+    const auto on_host = [](const Tensor& x) { return !x.defined() || x.device().is_host(); };
+    return cpu::has_gradient(op, input, dy.dtype()) && dy.shape() == shape &&
+           (other == shape || other.num_elements() == 1) && on_host(dy) && on_host(a) &&
+           on_host(b) && on_host(y) && !recording({&dy, &a, &b, &y});
+  }
+
+  Tensor fused(int input, const Tensor& dy) const {
+    const auto data = [](const Tensor& x) { return x.defined() ? x.raw_data() : nullptr; };
+    const char* const name = kBinaryRules[static_cast<int>(op)].name;
+    Tensor dx = make_result(common_device(name, {&dy, &a, &b, &y}, {}), dy.dtype(), dy.shape());
+    cpu::binary_gradient(op, input, dy.dtype(),
+                         {.dy = dy.raw_data(),
+                          .a = data(a),
+                          .b = data(b),
+                          .y = data(y),
+                          .both_move = shape_a == shape_b},
+                         write<void>(dx), dy.num_elements());
+    return dx;
   }
 };
 

@@ -103,6 +103,10 @@ bool has_gradient(UnaryOp op) {
   return f64_elementwise().unary[static_cast<int>(op)].gradient != nullptr;
 }
 
+bool has_gradient(BinaryOp op, int input, DType dtype) {
+  return !is_half(dtype) && kernels_of(dtype).binary_gradient[static_cast<int>(op)][input];
+}
+
 void unary(UnaryOp op, DType dtype, const void* x, void* y, std::int64_t n) {
   const auto forward = kernel_of(op, dtype).forward;
   if (!is_half(dtype)) return forward(x, y, n);
@@ -130,6 +134,11 @@ void unary_gradient(UnaryOp op, DType dtype, const void* dy, const void* kept, v
 void binary(BinaryOp op, DType dtype, const void* a, const void* b, void* y,
             const Broadcast<2>& plan) {
   broadcast(kernels_of(dtype).binary[static_cast<int>(op)], dtype, dtype, a, b, y, plan);
+}
+
+void binary_gradient(BinaryOp op, int input, DType dtype, const BinaryGradientInputs& from,
+                     void* dx, std::int64_t n) {
+  kernels_of(dtype).binary_gradient[static_cast<int>(op)][input](from, dx, n);
 }
 
 void compare(CompareOp op, DType dtype, const void* a, const void* b, bool* y,

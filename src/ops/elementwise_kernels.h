@@ -31,6 +31,12 @@ struct UnaryKernel {
   // dx = dy * derivative(kept); the forward op says what is kept. Null where no gradient flows.
   void (*gradient)(const void* dy, const void* kept, void* dx, std::int64_t n);
 };
+// What gradients of binary ops read. Undefined tensors of BinaryRule are null here.
+struct BinaryGradientInputs {
+  const void *dy, *a, *b, *y;
+  bool both_move;  // else the operand whose gradient is not wanted is one element
+};
+using BinaryGradientKernel = void (*)(const BinaryGradientInputs& from, void* dx, std::int64_t n);
 using PredicateKernel = void (*)(const void* x, bool* y, std::int64_t n);
 using BinaryKernel = void (*)(const void* a, const void* b, void* y, const BinaryBlock& block);
 
@@ -39,6 +45,8 @@ using BinaryKernel = void (*)(const void* a, const void* b, void* y, const Binar
 struct ElementwiseKernels {
   UnaryKernel unary[static_cast<int>(UnaryOp::count)];
   BinaryKernel binary[static_cast<int>(BinaryOp::count)];
+  // Of a and of b, of dy's shape each; null also where the gradient is as fast by ops (AsOps).
+  BinaryGradientKernel binary_gradient[static_cast<int>(BinaryOp::count)][2];
   BinaryKernel compare[static_cast<int>(CompareOp::count)];  // y: bool
   PredicateKernel predicate[static_cast<int>(PredicateOp::count)];
 };

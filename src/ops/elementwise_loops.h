@@ -76,6 +76,30 @@ void binary_forward(const void* a, const void* b, void* y, const BinaryBlock& bl
   }
 }
 
+enum class Of { a, b };
+
+template <class F, Of of, bool both_move, class T>
+void gradient_row(const T* __restrict dy, const T* __restrict a, const T* __restrict b,
+                  const T* __restrict y, T* __restrict dx, std::int64_t n) {
+  constexpr unsigned kReads = of == Of::a ? F::kGradientAKeeps : F::kGradientBKeeps;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T from_a = kReads & kA ? a[both_move || of == Of::a ? i : 0] : T();
+    const T from_b = kReads & kB ? b[both_move || of == Of::b ? i : 0] : T();
+    const T from_y = kReads & kResult ? y[i] : T();
+    if constexpr (of == Of::a)
+      dx[i] = F::gradient_a(dy[i], from_a, from_b, from_y);
+    else
+      dx[i] = F::gradient_b(dy[i], from_a, from_b, from_y);
+  }
+}
+
+template <class F, Of of, class T>
+void binary_gradient(const BinaryGradientInputs& from, void* dx, std::int64_t n) {
+  const auto row = from.both_move ? gradient_row<F, of, true, T> : gradient_row<F, of, false, T>;
+  row(static_cast<const T*>(from.dy), static_cast<const T*>(from.a), static_cast<const T*>(from.b),
+      static_cast<const T*>(from.y), static_cast<T*>(dx), n);
+}
+
 template <class F, class T>
 void predicate_forward(const void* x, bool* __restrict y, std::int64_t n) {
   const T* __restrict from = static_cast<const T*>(x);
@@ -100,18 +124,32 @@ constexpr BinaryKernel binary_kernel() {
     return nullptr;
 }
 
+template <class F, Of of, class T>
+constexpr BinaryGradientKernel gradient_kernel() {
+  constexpr bool kOfScalars = of == Of::a ? requires(T x) { F::gradient_a(x, x, x, x); }
+                                          : requires(T x) { F::gradient_b(x, x, x, x); };
+  if constexpr (std::is_floating_point_v<T> && kOfScalars)
+    return binary_gradient<F, of, T>;
+  else
+    return nullptr;
+}
+
 template <class T>
 constexpr ElementwiseKernels elementwise_kernels_of() {
 #define LOCKSTEP_UNARY(name, Functor) unary_kernel<Functor, T>(),
 #define LOCKSTEP_BINARY(name, Functor) binary_kernel<Functor, T, T>(),
+#define LOCKSTEP_GRADIENTS(name, Functor) \
+  {gradient_kernel<Functor, Of::a, T>(), gradient_kernel<Functor, Of::b, T>()},
 #define LOCKSTEP_COMPARE(name, Functor) binary_kernel<Functor, T, bool>(),
 #define LOCKSTEP_PREDICATE(name, Functor) predicate_forward<Functor, T>,
   return {.unary = {LOCKSTEP_UNARY_OPS(LOCKSTEP_UNARY)},
           .binary = {LOCKSTEP_BINARY_OPS(LOCKSTEP_BINARY)},
+          .binary_gradient = {LOCKSTEP_BINARY_OPS(LOCKSTEP_GRADIENTS)},
           .compare = {LOCKSTEP_COMPARE_OPS(LOCKSTEP_COMPARE)},
           .predicate = {LOCKSTEP_PREDICATE_OPS(LOCKSTEP_PREDICATE)}};
 #undef LOCKSTEP_UNARY
 #undef LOCKSTEP_BINARY
+#undef LOCKSTEP_GRADIENTS
 #undef LOCKSTEP_COMPARE
 #undef LOCKSTEP_PREDICATE
 }

@@ -38,6 +38,32 @@ enum Keeps : unsigned { kNothing = 0, kArgument = 1, kResult = 2, kA = 4, kB = 8
 template <class V>
 using Number = std::conditional_t<std::is_arithmetic_v<V>, V, double>;
 
+template <class V>
+concept Scalar = std::is_arithmetic_v<V>;
+
+// V of a binary op's gradient that no kernel is made of: it is one op already, or depends on dtypes.
+template <class V>
+concept AsOps = !Scalar<V>;
+
+// Of scalars, what ops of these names are of tensors.
+#define LOCKSTEP_SCALAR [[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline
+template <Scalar T>
+LOCKSTEP_SCALAR T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+template <Scalar T>
+LOCKSTEP_SCALAR bool greater(T a, T b) {
+  return a > b;
+}
+template <Scalar T>
+LOCKSTEP_SCALAR bool greater_equal(T a, T b) {
+  return a >= b;
+}
+template <Scalar T>
+LOCKSTEP_SCALAR bool less_equal(T a, T b) {
+  return a <= b;
+}
+
 struct OnFloats {
   template <class T>
   static constexpr bool supports = std::is_floating_point_v<T>;
@@ -68,7 +94,7 @@ template <class T>
 using Wrapped = typename Wrapping<T>::type;
 
 template <class T>
-[[maybe_unused, gnu::always_inline]] LOCKSTEP_HD inline bool not_a_number(T x) {
+LOCKSTEP_SCALAR bool not_a_number(T x) {
   if constexpr (std::is_floating_point_v<T>) return x != x;
   return false;
 }

@@ -478,6 +478,43 @@ TEST(Elementwise, ModOfFloatsIsExact) {
   }
 }
 
+// Without a tape that records it, a gradient is one kernel's, of the same text.
+TEST(Elementwise, GradientsInOnePassAreThoseOfOps) {
+  const std::vector<float> values{-INFINITY, -2.5f, -1, -0.0f, 0, 0.75f, 1, 3, INFINITY, NAN};
+  std::vector<float> as, bs;
+  for (const float a : values)
+    for (const float b : values) {
+      as.push_back(a);
+      bs.push_back(b);
+    }
+  const auto gradients_of = [](const BinaryRow& row, const Tensor& a, const Tensor& b) {
+    GradientTape tape;
+    tape.watch(a);
+    tape.watch(b);
+    return tape.gradient(row.op(a, b), {a, b});
+  };
+  const auto expect_equal = [&](const BinaryRow& row, const Tensor& a, const Tensor& b) {
+    const auto fused = gradients_of(row, a, b);
+    GradientTape recorder;
+    recorder.watch(a);
+    recorder.watch(b);
+    const auto composed = gradients_of(row, a, b);
+    for (std::size_t of = 0; of < 2; ++of)
+      for (std::int64_t i = 0; i < fused[of].num_elements(); ++i) {
+        const float one = fused[of].data<float>()[i], many = composed[of].data<float>()[i];
+        EXPECT_TRUE(one == many || (std::isnan(one) && std::isnan(many)))
+            << row.name << ", gradient " << of << " at " << i << ": " << one << ", not " << many;
+      }
+  };
+  const Shape shape{static_cast<std::int64_t>(as.size())};
+  const Tensor a(shape, std::span<const float>(as)), b(shape, std::span<const float>(bs));
+  for (const BinaryRow& row : kBinaryRows) {
+    expect_equal(row, a, b);
+    expect_equal(row, a, Tensor(0.25f));
+    expect_equal(row, Tensor(0.25f), b);
+  }
+}
+
 TEST(Elementwise, LeakyReluTakesANumberOrSlopes) {
   const Tensor x = vec<double>({-2, 0, 3});
   EXPECT_THAT(leaky_relu(x), holds<double>({-0.4, 0, 3}));
