@@ -23,7 +23,6 @@ REASONS = (
     (r"^(max|min)\w* forward", "looks for NaN in every element, beside the order"),
     (r"^top_k", "keeps the order of equal elements, and where each was"),
     (r"^(where|clamp) ", "two passes over the elements"),
-    (r"(leaky_relu|squared_difference) backward", "made of ops, for gradients of it"),
     (r" 4M$", "larger than the caches: the time of memory, on both sides"),
 )
 
