@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "replica/default_context.h"
+
 namespace lockstep {
 
 // What an open scope puts its thread into. It stays on the thread's stack of scopes until it is
@@ -49,6 +51,13 @@ Strategy::Scope::~Scope() {
         "[Strategy::Scope] closed in a step function or by another thread than its own, which stays "
         "in the scope until it opens or closes another one");
   if (!foreign) Opened::end_closed();
+}
+
+void set_strategy(const std::optional<Strategy>& strategy, SourceLocation at) {
+  if (inside_scope())
+    throw FailedPrecondition(
+        "[set_strategy] called in a scope or a step function; call it where no scope is open", at);
+  set_process_group(strategy ? strategy->implementation() : nullptr);
 }
 
 }  // namespace lockstep

@@ -14,6 +14,9 @@ namespace {
 
 thread_local ContextScope* innermost = nullptr;
 
+// Of threads without a scope; null: none. Owned, and replaced while nobody else looks.
+std::atomic<const std::shared_ptr<ReplicaGroup>*> process_group{nullptr};
+
 }  // namespace
 
 struct ContextAccess {
@@ -55,9 +58,16 @@ ContextScope::~ContextScope() {
 
 bool ContextScope::is_innermost() const noexcept { return innermost == this; }
 
-bool has_strategy() noexcept { return innermost != nullptr; }
+bool inside_scope() noexcept { return innermost != nullptr; }
+
+void set_process_group(std::shared_ptr<ReplicaGroup> group) {
+  const auto* const next = group ? new std::shared_ptr<ReplicaGroup>(std::move(group)) : nullptr;
+  delete process_group.exchange(next);
+}
+
+bool has_strategy() noexcept { return innermost || process_group.load(); }
 bool in_cross_replica_context() noexcept {
-  return innermost && !ContextAccess::replica(*innermost);
+  return innermost ? !ContextAccess::replica(*innermost) : process_group.load() != nullptr;
 }
 
 bool inside_run() noexcept {
@@ -68,11 +78,14 @@ bool inside_run() noexcept {
 
 const std::shared_ptr<ReplicaGroup>& current_replica_group() noexcept {
   static const std::shared_ptr<ReplicaGroup> none;
-  return innermost ? ContextAccess::group(*innermost) : none;
+  if (innermost) return ContextAccess::group(*innermost);
+  const auto* const everywhere = process_group.load();
+  return everywhere ? *everywhere : none;
 }
 
 ReplicaContext* get_replica_context() noexcept {
-  return innermost ? ContextAccess::replica(*innermost) : &default_replica_context();
+  if (innermost) return ContextAccess::replica(*innermost);
+  return process_group.load() ? nullptr : &default_replica_context();
 }
 
 void require_step(const char* op, SourceLocation at) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <lockstep/replica/replica_context.h>
+#include <lockstep/replica/replica_group.h>
+
+#include <memory>
 
 namespace lockstep {
 
@@ -10,6 +13,12 @@ ReplicaContext& default_replica_context() noexcept;
 
 // The calling thread is a replica's, in its step function or in a merge_call's function.
 bool inside_run() noexcept;
+
+// The calling thread has a context of its own: a scope, a run or a merge_call.
+bool inside_scope() noexcept;
+// Threads that have none are in this group's cross-replica context from now on; null: in the default
+// replica context. While no other thread asks.
+void set_process_group(std::shared_ptr<ReplicaGroup> group);
 
 // Throws FailedPrecondition "[op] ..." in a thread that inherited the context of a step that is
 // over.

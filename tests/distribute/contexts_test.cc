@@ -69,6 +69,32 @@ TEST_P(Contexts, CTX04_TheVerbsAreRefusedInAStep) {
   });
 }
 
+TEST_P(Contexts, CTX05_AProcessWideStrategy) {
+  set_strategy(strategy);
+  expect_cross_replica();
+  std::thread(expect_cross_replica).join();
+  EXPECT_EQ(Variable(vec({1})).local_values().size(), 2u);
+  strategy.run([] { EXPECT_FALSE(in_cross_replica_context()); });
+  const auto other = replicas(3);
+  EXPECT_THAT([&] { const auto scope = other.scope(); },
+              throws<FailedPrecondition>("[Strategy::scope]", "do not mix strategies"));
+  set_strategy(other);
+  EXPECT_EQ(current_replica_group(), other.implementation());
+  set_strategy(std::nullopt);
+  expect_outside();
+  const auto scope = strategy.scope();
+  for (const auto& refused : {std::optional<Strategy>(strategy), std::optional<Strategy>()})
+    EXPECT_THAT([&] { set_strategy(refused); },
+                throws<FailedPrecondition>("[set_strategy]", "no scope is open"));
+  expect_cross_replica();
+}
+
+TEST_P(Contexts, AProcessWideStrategyIsNotSetInAStep) {
+  EXPECT_THAT([&] { strategy.run([&] { set_strategy(strategy); }); },
+              throws<FailedPrecondition>("[set_strategy]", "step function"));
+  expect_outside();
+}
+
 TEST_P(Contexts, AStepIsInAReplica) {
   strategy.run([&] {
     EXPECT_TRUE(has_strategy());

@@ -308,6 +308,14 @@ class [[nodiscard]] LOCKSTEP_EXPORT Strategy::Scope {
   Opened* opened_;  // ends when it is closed, and not before
 };
 
+// Puts every thread that has no scope open into the strategy's cross-replica context, as its scope
+// does, in place of an earlier one; nothing: into the default context again. Random ops outside
+// replicas still draw from the thread's own state. Throws FailedPrecondition inside a scope, of the
+// same strategy, too, and in a step function. Not while another thread uses lockstep: at the start of
+// a program.
+LOCKSTEP_EXPORT void set_strategy(const std::optional<Strategy>& strategy,
+                                  SourceLocation at = SourceLocation::current());
+
 // One replica per named device, in one process.
 class LOCKSTEP_EXPORT MirroredStrategy : public Strategy {
  public:
