@@ -6,11 +6,13 @@
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
+#include <lockstep/ops/shape_ops.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/rows.h>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "distribute/outside_replicas.h"
@@ -188,6 +190,47 @@ Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at
   require(op == ReduceOp::mean || num_replicas_in_sync() == 1, at, "Strategy::reduce", "variable '",
           variable.name(), "' is mirrored, equal on all replicas: reduce with mean");
   return variable.read(at);
+}
+
+std::vector<Tensor> Strategy::reduce_of_workers(ReduceOp op, std::vector<Tensor> leaves,
+                                                SourceLocation at) const {
+  constexpr const char* kOp = "Strategy::reduce";
+  require_outside_replicas(*implementation_, kOp, at);
+  const int num_workers = workers().size();
+  require(op == ReduceOp::mean || num_workers > 1 || num_replicas_in_sync() == 1, at, kOp,
+          "got a value that no replica returned; its sum over replicas is not defined: reduce what "
+          "run() returned, or with mean");
+  if (num_workers == 1) return leaves;
+  const RecorderScope suspended(nullptr);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    Tensor& leaf = leaves[i];
+    check_parts({&leaf, 1}, false, "leaf " + std::to_string(i), at);
+    const DType given = leaf.dtype();
+    Tensor own = host_copy(leaf);
+    if (op == ReduceOp::mean) own = cast(own, dtype_of_mean(given));
+    leaf = implementation_->reduce(ReduceOp::sum, {&own, 1}, at);
+    if (op == ReduceOp::mean) leaf = div(leaf, static_cast<double>(num_workers));
+    if (is_floating(given)) leaf = cast(leaf, given);
+  }
+  return leaves;
+}
+
+Tensor Strategy::gather(const PerReplica<Tensor>& value, int axis, SourceLocation at) const {
+  std::vector<Tensor> parts;
+  std::vector<int> swapped;
+  for (const Tensor& part : value) {
+    require(part.defined() && axis >= -part.rank() && axis < part.rank() &&
+                part.rank() == value[0].rank(),
+            at, "Strategy::gather", "expected tensors of one rank that have axis ", axis, ", got ",
+            part.defined() ? part.to_string() : "an undefined one");
+    swapped.resize(static_cast<std::size_t>(part.rank()));
+    std::iota(swapped.begin(), swapped.end(), 0);
+    std::swap(swapped[0], swapped[static_cast<std::size_t>(axis < 0 ? axis + part.rank() : axis)]);
+    const RecorderScope suspended(nullptr);
+    parts.push_back(transpose(host_copy(part), swapped));
+  }
+  const RecorderScope suspended(nullptr);
+  return transpose(gather(PerReplica<Tensor>(std::move(parts)), at), swapped);
 }
 
 Tensor Strategy::gather(const PerReplica<Tensor>& value, SourceLocation at) const {

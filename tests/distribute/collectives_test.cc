@@ -61,6 +61,21 @@ TEST_P(Collectives, ARG04_GatherJoinsRowsOfUnequalCount) {
   }
 }
 
+TEST_P(Collectives, ARG04_GatherJoinsAlongAnyAxis) {
+  const auto strategy = make(2);
+  const auto columns = strategy.run([] { return ones({1, replica_index() + 1}); });
+  const Tensor joined = strategy.gather(columns, 1);
+  EXPECT_EQ(joined.shape(), Shape({1, 3}));
+  EXPECT_THAT(joined, holds({1, 1, 1}));
+  const auto blocks = strategy.run([] { return full({2, replica_index() + 1}, replica_id() + 1); });
+  for (const int axis : {1, -1})
+    EXPECT_THAT(strategy.gather(blocks, axis), holds({1, 2, 2, 1, 2, 2}));
+  EXPECT_THAT([&] { strategy.gather(blocks, 2); },
+              throws<InvalidArgument>("[Strategy::gather]", "axis 2"));
+  EXPECT_THAT([&] { strategy.gather(blocks, 0); },
+              throws<InvalidArgument>("[Strategy::gather]", "one dtype and shape"));
+}
+
 TEST_P(Collectives, AllGatherTakesReplicasWithoutRows) {
   const auto strategy = make(3);
   const auto gathered = strategy.run([] {

@@ -107,6 +107,22 @@ TEST(LinkedWorkers, MetricsAreOverAllOfThem) {
   });
 }
 
+TEST(LinkedWorkers, RED08_ThePlainValueOfEachWorker) {
+  for (const int replicas : {1, 2})
+    train(2, replicas, [](const Strategy& strategy) {
+      EXPECT_EQ(strategy.reduce(ReduceOp::sum, Tensor(1.0f)).item<float>(), 2);
+      const int rank = strategy.workers().rank();
+      const auto [total, twice] =
+          strategy.reduce(ReduceOp::sum, std::pair(Tensor(rank + 1), 2.0 * rank));
+      EXPECT_EQ(total.item<int>(), 1 + 2);
+      EXPECT_EQ(twice, 2);
+      EXPECT_EQ(strategy.reduce(ReduceOp::mean, Tensor(1.0f * rank)).item<float>(), 0.5);
+      EXPECT_EQ(strategy.reduce(ReduceOp::mean, Tensor(rank)).item<double>(), 0.5);
+      EXPECT_THAT([&] { strategy.reduce(ReduceOp::mean, rank); },
+                  throws<InvalidArgument>("[Strategy::reduce]", "cannot hold the mean"));
+    });
+}
+
 TEST(LinkedWorkers, ReduceOverAllReplicas) {
   for (const ReplicaThreads threads : testing::kBothModes)
     train(

@@ -26,6 +26,21 @@ TEST(Reduce, RED01_SumsReplicaIds) {
   EXPECT_EQ(total.item<int>(), 3);
 }
 
+TEST(Reduce, AValueThatNoReplicaReturnedHasAMean) {
+  const auto strategy = replicas(2);
+  const std::pair value(vec({1, 2}), 3);
+  const auto [same, number] = strategy.reduce(ReduceOp::mean, value);
+  EXPECT_THAT(same, holds({1, 2}));
+  EXPECT_EQ(number, 3);
+  EXPECT_THAT([&] { strategy.reduce(ReduceOp::sum, Tensor(1.0f)); },
+              throws<InvalidArgument>("[Strategy::reduce]", "no replica returned"));
+  EXPECT_EQ(replicas(1).reduce(ReduceOp::sum, 2.5), 2.5);
+  strategy.run([&] {
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::mean, 1.0); },
+                throws<FailedPrecondition>("[Strategy::reduce]", "step function"));
+  });
+}
+
 TEST(Reduce, RED02_KeepsTheStructure) {
   const auto strategy = replicas(2);
   const auto results = strategy.run([](float x) { return std::tuple(x + 1, Tensor(x - 1)); }, 3.0f);

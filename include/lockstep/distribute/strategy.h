@@ -118,6 +118,17 @@ class LOCKSTEP_EXPORT Strategy {
            SourceLocation at = SourceLocation::current()) const {
     return reduce_nest(op, value, axis, at);
   }
+  // A value that no replica returned: this worker's own. The sum is over the workers, not over the
+  // replicas, the mean divides by their number. With one worker the mean is the value and the sum
+  // throws InvalidArgument, unless there is one replica.
+  template <Nest T>
+    requires(!std::same_as<T, PerReplica<void>>)
+  T reduce(ReduceOp op, const T& value, SourceLocation at = SourceLocation::current()) const {
+    const std::vector<Tensor> leaves = reduce_of_workers(op, flatten(value), at);
+    T result = with_leaves(value, leaves);
+    if constexpr (!std::is_same_v<T, Tensor>) check_held(leaves, flatten(result), at);
+    return result;
+  }
   // A step that forgot its return.
   template <class T = void>
   Tensor reduce(ReduceOp, const PerReplica<void>&) const {
@@ -133,6 +144,9 @@ class LOCKSTEP_EXPORT Strategy {
   // The components of all replicas joined along axis 0, in replica order; collective across
   // workers. Their rows must have one dtype and shape.
   Tensor gather(const PerReplica<Tensor>& value,
+                SourceLocation at = SourceLocation::current()) const;
+  // The same along any axis, negative ones counted from the end.
+  Tensor gather(const PerReplica<Tensor>& value, int axis,
                 SourceLocation at = SourceLocation::current()) const;
 
   // What value_fn(const ValueContext&) returns for each replica of this process, called for one after
@@ -256,6 +270,8 @@ class LOCKSTEP_EXPORT Strategy {
   std::vector<Tensor> reduce_leaves(ReduceOp op, const std::vector<std::vector<Tensor>>& leaves,
                                     ReplicaKind kind, std::optional<int> axis,
                                     SourceLocation at) const;
+  std::vector<Tensor> reduce_of_workers(ReduceOp op, std::vector<Tensor> leaves,
+                                        SourceLocation at) const;
   template <class R>
   static ReplicaKind kind_of(const std::vector<R>& values) {
     if (values.size() < 2) return ReplicaKind::per_replica;
