@@ -10,6 +10,7 @@
 #include <lockstep/tensor/state_log.h>
 
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -263,13 +264,68 @@ Tensor read_now(Variable::State& state, SourceLocation at) {
   return replica ? value : on_host(state, value);
 }
 
+// A name without the number that tells variables of one name apart: "dense" of "dense_1".
+std::string_view canonical(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const bool numbered =
+      last != std::string_view::npos && last + 1 < name.size() && name[last] == '_';
+  return numbered ? name.substr(0, last) : name;
+}
+
+// What one replica asks for where all make a variable, and what they get.
+struct Wanted {
+  const Tensor& initial;
+  const VariableOptions& options;
+  std::shared_ptr<Variable::State> made = nullptr;
+};
+
+void require_same(const Wanted& first, const Wanted& other, SourceLocation at) {
+  const VariableOptions &a = first.options, &b = other.options;
+  if (canonical(a.name) != canonical(b.name))
+    throw FailedPrecondition(
+        message("Variable", "replicas make variables with mismatching names, '", a.name, "' and '",
+                b.name, "'; make the same ones in the same order on every replica"),
+        at);
+  require(first.initial.dtype() == other.initial.dtype() &&
+              first.initial.shape() == other.initial.shape() && a.trainable == b.trainable &&
+              a.synchronization == b.synchronization && a.aggregation == b.aggregation,
+          at, "Variable", "replicas make variable '", a.name,
+          "' with different options, or of different values: ", first.initial, " and ",
+          other.initial);
+}
+
+// One variable for all replicas that are in a step, by `make` on replica 0 of each worker.
+std::shared_ptr<Variable::State> made_by_replicas(
+    ReplicaContext& replica, const Tensor& initial, const VariableOptions& options,
+    const std::function<std::shared_ptr<Variable::State>()>& make, SourceLocation at) {
+  const RecorderScope suspended(nullptr);
+  Wanted wanted{initial, options};
+  // Where in this process' memory each replica's stand; those of other workers are not looked at.
+  const DeviceScope host(current_host_device());
+  const Tensor own({1}, {static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&wanted))});
+  const auto all = replica.all_gather(own, at).to_vector<std::int64_t>();
+  replica.merge_call(
+      [&] {
+        const auto first = all.begin() + (replica.replica_index() - replica.local_index());
+        const auto count =
+            static_cast<std::ptrdiff_t>(current_replica_group()->local_devices().size());
+        std::vector<Wanted*> here;
+        for (auto address = first; address != first + count; ++address)
+          here.push_back(reinterpret_cast<Wanted*>(static_cast<std::intptr_t>(*address)));
+        for (const Wanted* other : here) require_same(wanted, *other, at);
+        const auto made = make();
+        for (Wanted* each : here) each->made = made;
+      },
+      at);
+  return wanted.made;
+}
+
 Tensor plus(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor minus(const Tensor& a, const Tensor& b) { return sub(a, b); }
 
 }  // namespace
 
-Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
-    : state_(std::make_shared<State>()) {
+Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at) {
   require(initial.defined(), at, "Variable", "expected an initial value, got an undefined tensor");
   require(options.synchronization != VariableSynchronization::none, at, "Variable",
           "synchronization none is not offered; use automatic, on_write or on_read");
@@ -281,27 +337,32 @@ Variable::Variable(Tensor initial, VariableOptions options, SourceLocation at)
           static_cast<int>(options.aggregation));
   require(options.aggregation != VariableAggregation::mean || is_floating(initial.dtype()), at,
           "Variable", "aggregation mean needs a floating dtype, got ", name_of(initial.dtype()));
-  const auto& group = current_replica_group();
-  if (group && get_replica_context())
-    throw FailedPrecondition(
-        message("Variable", "variable '", options.name,
-                "' is made in a replica; make variables in the strategy's scope, "
-                "before run"),
-        at);
   if (options.synchronization == VariableSynchronization::automatic)
     options.synchronization = VariableSynchronization::on_write;
-  state_->name = std::move(options.name);
-  state_->dtype = initial.dtype();
-  state_->compute_dtype = options.compute_dtype;
-  state_->shape = initial.shape();
-  state_->synchronization = options.synchronization;
-  state_->aggregation = options.aggregation;
-  state_->trainable = options.trainable && !state_->on_read() && is_floating(initial.dtype());
-  state_->join(group);
-  if (group) state_->number = group->next_variable_number();
-  const RecorderScope suspended(nullptr);
-  state_->set_all(group ? group->broadcast_initial_value(state_->name, std::move(initial), at)
-                        : initial);
+  const auto make = [&] {
+    const auto& group = current_replica_group();
+    auto state = std::make_shared<State>();
+    state->name = options.name;
+    state->dtype = initial.dtype();
+    state->compute_dtype = options.compute_dtype;
+    state->shape = initial.shape();
+    state->synchronization = options.synchronization;
+    state->aggregation = options.aggregation;
+    state->trainable = options.trainable && !state->on_read() && is_floating(initial.dtype());
+    state->join(group);
+    if (group) state->number = group->next_variable_number();
+    const RecorderScope suspended(nullptr);
+    state->set_all(group ? group->broadcast_initial_value(state->name, initial, at) : initial);
+    return state;
+  };
+  ReplicaContext* const replica = current_replica_group() ? get_replica_context() : nullptr;
+  if (replica && xla::current_trace())
+    throw FailedPrecondition(
+        message(
+            "Variable", "variable '", options.name,
+            "' is made in a replica of a TPU; make variables in the strategy's scope, before run"),
+        at);
+  state_ = replica ? made_by_replicas(*replica, initial, options, make, at) : make();
 }
 
 Variable Variable::zeros_like(const Variable& like, std::string name) {

@@ -175,6 +175,14 @@ TEST(LinkedWorkers, S12_StartFromTheChiefsValues) {
   });
 }
 
+TEST(LinkedWorkers, MakeVariablesInSteps) {
+  train(2, 2, [](const Strategy& strategy) {
+    const auto values =
+        strategy.run([] { return Variable(Tensor(testing::replica_id() + 5)).read(); });
+    EXPECT_THAT(testing::items(values), ElementsAre(5, 5)) << "the chief's replica 0's";
+  });
+}
+
 TEST(LinkedWorkers, TellVariablesOfDifferentShapes) {
   train(2, 1, [](const Strategy& strategy) {
     const auto scope = strategy.scope();

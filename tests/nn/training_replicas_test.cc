@@ -137,7 +137,7 @@ TEST(DropoutInReplicas, S13_MasksDifferBetweenReplicasAndRepeat) {
   EXPECT_EQ(masks_of(), masks);
 }
 
-TEST(ModelsInScopes, StartEqualAndCannotBeMadeInAStep) {
+TEST(ModelsInScopes, StartEqualAlsoWhenMadeInAStep) {
   const MirroredStrategy strategy = replicas(3);
   {
     const auto scope = strategy.scope();
@@ -145,7 +145,13 @@ TEST(ModelsInScopes, StartEqualAndCannotBeMadeInAStep) {
     lockstep::testing::require_equal_replicas(layer.variables());
     EXPECT_EQ(layer.kernel().local_values().size(), 3u);
   }
-  EXPECT_THROW(strategy.run([] { const Dense layer(20, 30); }), FailedPrecondition);
+  std::vector<std::optional<Variable>> kernels(3);
+  strategy.run([&] {
+    kernels[static_cast<std::size_t>(get_replica_context()->replica_index())] =
+        Dense(20, 30).kernel();
+  });
+  lockstep::testing::require_equal_replicas(std::vector{*kernels[0]});
+  for (const auto& kernel : kernels) EXPECT_EQ(*kernel, *kernels[0]);
 }
 
 }  // namespace

@@ -116,6 +116,39 @@ TEST_P(MirroredVariable, TheFirstReplicasValueIsTakenAsItIs) {
   }
 }
 
+TEST_P(MirroredVariable, RUN08_ReplicasMakeTheSameVariablesInTheSameOrder) {
+  const auto strategy = make(2);
+  const auto named = [&](const char* first, const char* second) {
+    strategy.run([&] { Variable(Tensor(1.0f), {.name = replica_id() == 0 ? first : second}); });
+  };
+  EXPECT_THAT([&] { named("foo_0", "bar_1"); },
+              throws<FailedPrecondition>("[Variable]", "mismatching name", "foo_0", "bar_1"));
+  EXPECT_THAT([&] { named("foo", "foot"); }, throws<FailedPrecondition>("mismatching name"));
+  EXPECT_NO_THROW(named("foo", "foo_1"));
+  EXPECT_THAT([&] { strategy.run([] { Variable(zeros({1 + testing::replica_index()})); }); },
+              throws<InvalidArgument>("[Variable]", "different values"));
+}
+
+TEST_P(MirroredVariable, MadeInAStepIsOneForAllReplicas) {
+  const auto strategy = make(3);
+  std::vector<std::optional<Variable>> made(3);
+  strategy.run([&] {
+    Variable v(Tensor(replica_id() + 5), {.name = "v", .aggregation = sum});
+    EXPECT_EQ(v.read().item<float>(), 5) << "replica 0's";
+    v.assign_add(Tensor(replica_id()));
+    made[static_cast<std::size_t>(testing::replica_index())] = v;
+  });
+  EXPECT_EQ(*made[0], *made[1]);
+  EXPECT_EQ(*made[0], *made[2]);
+  EXPECT_EQ(made[0]->group(), strategy.implementation());
+  EXPECT_THAT(items(made[0]->local_values()), ElementsAre(8, 8, 8));
+  EXPECT_EQ(made[0]->local_values()[2].device().index, 2);
+  EXPECT_THROW(strategy.run([] {
+    if (replica_id() == 0) Variable(Tensor(1.0f));
+  }),
+               PeerError);
+}
+
 TEST_P(MirroredVariable, VAR07_OnReadIsCombinedWhenReadOutside) {
   const auto strategy = make(4);
   const auto scope = strategy.scope();
@@ -233,12 +266,6 @@ TEST_P(MirroredVariable, SetLocalValueTouchesOneComponent) {
   EXPECT_THAT(v.local_values()[0], holds({1, 2}));
   EXPECT_THAT(v.local_values()[1], holds({3, 4}));
   EXPECT_THAT([&] { v.set_local_value(0, vec({1})); }, throws<InvalidArgument>("f32[2]"));
-}
-
-TEST_P(MirroredVariable, IsNotMadeInAReplica) {
-  const auto strategy = make(2);
-  EXPECT_THAT([&] { strategy.run([] { Variable(Tensor(1.0f), {.name = "late"}); }); },
-              throws<FailedPrecondition>("[Variable]", "late", "scope"));
 }
 
 TEST_P(MirroredVariable, MadeOutsideAnyScopeIsSharedByTheReplicas) {

@@ -62,8 +62,8 @@ struct VariableOptions {
 // FailedPrecondition, as does use under another strategy.
 class LOCKSTEP_EXPORT Variable {
  public:
-  // Throws InvalidArgument for synchronization none, for mean of a dtype that is not floating, and
-  // for an undefined initial value; FailedPrecondition in a replica context of a strategy.
+  // Throws InvalidArgument for synchronization none, mean of a dtype not floating, or no value. In a
+  // step: a collective, replica 0's value; FailedPrecondition where names differ, and on TPUs.
   explicit Variable(Tensor initial, VariableOptions options = {},
                     SourceLocation at = SourceLocation::current());
   Variable(const Variable&) = default;  // a move is a copy: no handle is ever without its state
