@@ -166,7 +166,7 @@ TEST(LinkedWorkers, GatherUnevenRows) {
   });
 }
 
-TEST(LinkedWorkers, S12_StartFromTheChiefsValues) {
+TEST(LinkedWorkers, S12_COL04_StartFromTheChiefsValues) {
   train(2, 2, [](const Strategy& strategy) {
     const auto scope = strategy.scope();
     const auto own = static_cast<float>(strategy.workers().rank() + 1);

@@ -78,6 +78,19 @@ TEST(TPUStrategy, TrainsAsMirroredStrategyDoes) {
   EXPECT_EQ(compilations(tpu), 1);
 }
 
+TEST(TPUStrategy, TPU04_MadeTwiceTheFirstGoesOn) {
+  LOCKSTEP_REQUIRE_PLUGIN();
+  const TPUStrategy first({.replicas = 2});
+  const auto scope = first.scope();
+  Variable v(Tensor(1.0f));
+  const auto step = [&] { return v.assign_add(Tensor(1.0f)); };
+  first.run(step);
+  const TPUStrategy second({.replicas = 2});
+  EXPECT_FALSE(first == second);
+  first.run(step);
+  EXPECT_EQ(v.read().item<float>(), 3);
+}
+
 TEST(TPUStrategy, UpdatesWeightsInTheirOwnMemory) {
   LOCKSTEP_REQUIRE_PLUGIN();
   const TPUStrategy tpu({.replicas = 2});
