@@ -288,7 +288,8 @@ void require_same(const Wanted& first, const Wanted& other, SourceLocation at) {
         at);
   require(first.initial.dtype() == other.initial.dtype() &&
               first.initial.shape() == other.initial.shape() && a.trainable == b.trainable &&
-              a.synchronization == b.synchronization && a.aggregation == b.aggregation,
+              a.synchronization == b.synchronization && a.aggregation == b.aggregation &&
+              a.compute_dtype == b.compute_dtype,
           at, "Variable", "replicas make variable '", a.name,
           "' with different options, or of different values: ", first.initial, " and ",
           other.initial);

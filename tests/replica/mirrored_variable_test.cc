@@ -127,6 +127,13 @@ TEST_P(MirroredVariable, RUN08_ReplicasMakeTheSameVariablesInTheSameOrder) {
   EXPECT_NO_THROW(named("foo", "foo_1"));
   EXPECT_THAT([&] { strategy.run([] { Variable(zeros({1 + testing::replica_index()})); }); },
               throws<InvalidArgument>("[Variable]", "different values"));
+  EXPECT_THAT(
+      [&] {
+        strategy.run([] {
+          Variable(Tensor(1.0f), {.compute_dtype = replica_id() == 0 ? DType::bf16 : DType::f16});
+        });
+      },
+      throws<InvalidArgument>("[Variable]", "different options"));
 }
 
 TEST_P(MirroredVariable, MadeInAStepIsOneForAllReplicas) {
