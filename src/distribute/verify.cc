@@ -38,8 +38,10 @@ class Verification {
     const Trial trial{.rows = ranges_[0]};
     const Outcome first = trials_.run(trial);
     if (first.before == first.after)
-      return found({Mistake::other},
-                   "on one replica many calls of step() update none of variables()");
+      return found(
+          {Mistake::other},
+          "on one replica many calls of step() update none of variables(); what step() makes "
+          "is new in every call");
     if (!finite(first.after) || !finite(comparison_.loss_of(first)))
       return found({Mistake::other}, "on one replica the update or the loss is not finite");
     if (const std::string difference = comparison_.difference(trials_.run(trial), first);
@@ -81,8 +83,8 @@ class Verification {
     return found(
         {Mistake::collective_missed},
         where + outcome.error +
-            "; every replica must make the same collectives (minimize, all_reduce, a batch "
-            "norm in training), without rows, too");
+            "; every replica must make the same collectives (minimize, all_reduce, making a "
+            "variable, a batch norm in training), without rows, too");
   }
 
   // The trial gives what the first gave with the same rows, one replica at a time.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify() finds nothing in steps that are right, and what is planted in models like theirs.
 #include "distribute/verify_programs.h"
+#include "support/replicas.h"
 
 namespace lockstep {
 namespace {
@@ -28,6 +29,30 @@ TEST(VerifyFindsNothing, InAccumulation) {
     return Right(optim::SGDOptions{.learning_rate = 0.1, .gradient_accumulation_steps = 3});
   };
   EXPECT_RIGHT(verify(make, rows(13), soon()));
+}
+
+struct MakesAVariable : Regression {
+  Tensor step(const Rows& batch) {
+    const Variable factor(Tensor(testing::replica_id() + 2));
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch) * factor.read());
+    minimize(loss, tape);
+    return loss;
+  }
+};
+TEST(VerifyFindsNothing, InAVariableThatTheStepMakes) { EXPECT_RIGHT(report_of<MakesAVariable>()); }
+
+struct MakesItsOptimizer : Regression {
+  Tensor step(const Rows& batch) {
+    optim::SGD sgd({.learning_rate = 0.1, .momentum = 0.9});
+    GradientTape tape;
+    const Tensor loss = nn::compute_average_loss(errors(batch));
+    sgd.minimize(loss, variables(), tape);
+    return loss;
+  }
+};
+TEST(VerifyFindsNothing, InAnOptimizerThatTheStepMakes) {
+  EXPECT_RIGHT(report_of<MakesItsOptimizer>());
 }
 
 struct ByAdam : Regression {

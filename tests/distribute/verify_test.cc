@@ -177,6 +177,20 @@ TEST(VerifyNames, ACollectiveThatAReplicaWithoutRowsMisses) {
   EXPECT_THAT(report.to_string(), HasSubstr("with 4 replicas and 5 rows"));
 }
 
+struct MakesAVariableWithRows : Regression {
+  void step(const Rows& batch) {
+    GradientTape tape;
+    Tensor loss = nn::compute_average_loss(errors(batch));
+    if (batch.x.dim(0) > 0) loss = loss * Variable(Tensor(2.0f)).read();
+    minimize(loss, tape);
+  }
+};
+TEST(VerifyNames, AVariableThatAReplicaWithoutRowsDoesNotMake) {
+  const auto report = report_of<MakesAVariableWithRows>();
+  EXPECT_NAMED(report, Mistake::collective_missed);
+  EXPECT_THAT(report.to_string(), HasSubstr("making a variable"));
+}
+
 struct AppliesItsOwn : Regression {
   void step(const Rows& batch) {
     GradientTape tape;
@@ -369,6 +383,18 @@ TEST(VerifyNames, NoneOfThemForAStepWithoutUpdate) {
   const auto report = report_of<DoesNothing>();
   EXPECT_NAMED(report, Mistake::other);
   EXPECT_THAT(report.to_string(), HasSubstr("update none"));
+}
+
+struct MakesItsModel : Regression {
+  Tensor step(const Rows& batch) {
+    Right made;
+    return made.step(batch);
+  }
+};
+TEST(VerifyNames, NoneOfThemForAStepThatMakesItsModel) {
+  const auto report = report_of<MakesItsModel>();
+  EXPECT_NAMED(report, Mistake::other);
+  EXPECT_THAT(report.to_string(), HasSubstr("what step() makes is new in every call"));
 }
 
 // ---- What it asks for.
