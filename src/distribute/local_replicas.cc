@@ -36,6 +36,7 @@ LocalReplicas::LocalReplicas(Options options)
              {.collective_timeout = options_.communication.timeout, .wait_policy = baton_.get()}),
       streams_(stream_group()),
       plans_(options_.devices, options_.communication.bytes_per_pack),
+      handed_over_(options_.devices.size()),
       scope_random_{.seed = options_.seed, .stream = kScopeStream},
       team_(num_local()) {
   for (int i = 0; i < num_local(); ++i) {
@@ -44,7 +45,7 @@ LocalReplicas::LocalReplicas(Options options)
                              .device = options_.devices[static_cast<std::size_t>(i)]};
     replicas_.push_back(
         std::make_unique<Replica>(Replica::Place{i, global_id(i), num_replicas_in_sync()},
-                                  options_.seed, links, baton_.get(), plans_));
+                                  options_.seed, links, baton_.get(), plans_, handed_over_));
   }
 }
 

@@ -94,6 +94,7 @@ class LocalReplicas final : public StrategyInterface,
   HierarchicalGroup group_;
   std::unique_ptr<StreamGroup> streams_;  // see stream_group()
   GradientPlans plans_;
+  std::vector<void*> handed_over_;  // to a merge_call, by each replica
   std::vector<std::unique_ptr<Replica>> replicas_;
   RandomState scope_random_;
 

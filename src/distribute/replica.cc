@@ -29,11 +29,12 @@ Elements output_of(const Tensor& fresh) {
 }  // namespace
 
 Replica::Replica(Place place, std::uint64_t seed, const ReplicaLinks& links, Baton* baton,
-                 GradientPlans& plans)
+                 GradientPlans& plans, std::span<void*> handed_over)
     : place_(place),
       links_(links),
       baton_(baton),
       plans_(plans),
+      handed_over_(handed_over),
       random_{.seed = seed, .stream = static_cast<std::uint64_t>(place.global)} {}
 
 void Replica::begin_step(std::uint64_t run, const BatchRows* rows) {
@@ -187,17 +188,17 @@ std::unique_ptr<GradientReduction> Replica::begin_gradient_reduction(
                                           run_, next_key(plan.commit_name(), at), votes_);
 }
 
-void Replica::merge_call(const std::function<void()>& merge, SourceLocation at) {
+void Replica::merge_all(const std::function<void(std::span<void* const>)>& merge, void* own,
+                        SourceLocation at) {
   require_here("ReplicaContext::merge_call", at);
-  require(static_cast<bool>(merge), at, "ReplicaContext::merge_call",
-          "expected a function to call, got an empty one");
+  handed_over_[static_cast<std::size_t>(place_.local)] = own;
   wait(links_.host.barrier(next_key("merge_call", at)));
   if (place_.local == 0) {
     const RecorderScope no_recorder(nullptr);
     RandomState random = random_;
     const RandomScope suspended(random);
     const ContextScope cross_replica(current_replica_group());
-    merge();
+    merge(handed_over_);
   }
   wait(links_.host.barrier(next_key("merge_call/return", at)));
 }

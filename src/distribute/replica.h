@@ -25,9 +25,10 @@ class alignas(64) Replica final : public ReplicaContext {
     int global = 0;
     int num_replicas = 0;
   };
-  // `baton` is what replicas that run one at a time take turns by, else null.
+  // `baton` is what replicas that run one at a time take turns by, else null. `handed_over` has a
+  // place for what each local replica brings to a merge_call.
   Replica(Place place, std::uint64_t seed, const ReplicaLinks& links, Baton* baton,
-          GradientPlans& plans);
+          GradientPlans& plans, std::span<void*> handed_over);
 
   int replica_index() const override { return place_.global; }
   int num_replicas_in_sync() const override { return place_.num_replicas; }
@@ -37,8 +38,9 @@ class alignas(64) Replica final : public ReplicaContext {
   std::optional<Rows> batch_rows() const override { return rows_; }
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override;
-  void merge_call(const std::function<void()>& merge, SourceLocation at) override;
   void invalidate(std::span<const Variable> variables, const std::string& reason) override;
+  void merge_all(const std::function<void(std::span<void* const>)>& merge, void* own,
+                 SourceLocation at) override;
 
   // A run begins and ends; its number is the same for all replicas; `rows` may be null.
   void begin_step(std::uint64_t run, const BatchRows* rows);
@@ -64,6 +66,7 @@ class alignas(64) Replica final : public ReplicaContext {
   const ReplicaLinks links_;
   Baton* const baton_;
   GradientPlans& plans_;
+  const std::span<void*> handed_over_;  // written before the barrier that begins a merge_call
   RandomState random_;
   telemetry::PhaseTimes times_;
   std::uint64_t run_ = 0;

@@ -12,11 +12,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "distribute/outside_replicas.h"
 #include "replica/mirrored_key.h"
+#include "replica/swapped_axes.h"
 
 namespace lockstep {
 namespace {
@@ -180,10 +180,7 @@ std::vector<Tensor> Strategy::reduce_leaves(ReduceOp op,
 
 Tensor Strategy::reduce(ReduceOp op, const Variable& variable, SourceLocation at) const {
   require_outside_replicas(*implementation_, "Strategy::reduce", at);
-  if (variable.group() && variable.group() != implementation_)
-    throw FailedPrecondition(message("Strategy::reduce", "variable '", variable.name(),
-                                     "' belongs to another strategy; do not mix strategies"),
-                             at);
+  if (variable.group()) require_own(variable, "Strategy::reduce", at);
   if (variable.group() && variable.synchronization() == VariableSynchronization::on_read)
     return reduce_leaf(*implementation_, op, variable.local_values(at), std::nullopt,
                        "variable '" + variable.name() + "'", at);
@@ -215,17 +212,48 @@ std::vector<Tensor> Strategy::reduce_of_workers(ReduceOp op, std::vector<Tensor>
   return leaves;
 }
 
+void Strategy::require_own(const Variable& variable, const char* op, SourceLocation at) const {
+  require_outside_replicas(*implementation_, op, at);
+  if (variable.group() == implementation_) return;
+  throw FailedPrecondition(
+      message(op, "variable '", variable.name(),
+              variable.group() ? "' belongs to another strategy; do not mix strategies"
+                               : "' was made outside the strategy's scope; make the model after "
+                                 "`auto scope = strategy.scope();`"),
+      at);
+}
+
+PerReplica<Tensor> Strategy::reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
+                                       const Variable& destinations, SourceLocation at) const {
+  require_own(destinations, "Strategy::reduce_to", at);
+  const Tensor reduced = reduce(op, value, at);
+  std::vector<Tensor> copies;
+  for (const Device& device : implementation_->local_devices())
+    copies.push_back(device.kind == DeviceKind::xla ? reduced : copy_to(reduced, device));
+  return PerReplica<Tensor>(std::move(copies), ReplicaKind::mirrored);
+}
+
+std::vector<PerReplica<Tensor>> Strategy::batch_reduce_to(
+    ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& values,
+    SourceLocation at) const {
+  std::vector<PerReplica<Tensor>> reduced;
+  for (const auto& [value, destinations] : values)
+    reduced.push_back(reduce_to(op, value, destinations, at));
+  return reduced;
+}
+
+Strategy::Scope Strategy::colocate_vars_with(const Variable& variable, SourceLocation at) const {
+  require_own(variable, "Strategy::colocate_vars_with", at);
+  return Scope(implementation_);
+}
+
 Tensor Strategy::gather(const PerReplica<Tensor>& value, int axis, SourceLocation at) const {
   std::vector<Tensor> parts;
   std::vector<int> swapped;
   for (const Tensor& part : value) {
-    require(part.defined() && axis >= -part.rank() && axis < part.rank() &&
-                part.rank() == value[0].rank(),
-            at, "Strategy::gather", "expected tensors of one rank that have axis ", axis, ", got ",
-            part.defined() ? part.to_string() : "an undefined one");
-    swapped.resize(static_cast<std::size_t>(part.rank()));
-    std::iota(swapped.begin(), swapped.end(), 0);
-    std::swap(swapped[0], swapped[static_cast<std::size_t>(axis < 0 ? axis + part.rank() : axis)]);
+    swapped = swapped_axes("Strategy::gather", part, axis, at);
+    require(part.rank() == value[0].rank(), at, "Strategy::gather",
+            "expected tensors of one rank, got ", value[0], " and ", part);
     const RecorderScope suspended(nullptr);
     parts.push_back(transpose(host_copy(part), swapped));
   }

@@ -159,7 +159,8 @@ std::unique_ptr<GradientReduction> TracedReplica::begin_gradient_reduction(
   return std::make_unique<TracedReduction>(ExpectedGradients(variables, at), num_replicas_, votes_);
 }
 
-void TracedReplica::merge_call(const std::function<void()>&, SourceLocation at) {
+void TracedReplica::merge_all(const std::function<void(std::span<void* const>)>&, void*,
+                              SourceLocation at) {
   throw Unimplemented(
       "[ReplicaContext::merge_call] is not offered on TPUs, where a step is one program; do it "
       "outside run, or by all_reduce",

@@ -23,7 +23,8 @@ class TracedReplica final : public ReplicaContext {
   Tensor take_vote() override;
   std::unique_ptr<GradientReduction> begin_gradient_reduction(std::span<const Variable> variables,
                                                               SourceLocation at) override;
-  void merge_call(const std::function<void()>& merge, SourceLocation at) override;
+  void merge_all(const std::function<void(std::span<void* const>)>& merge, void* own,
+                 SourceLocation at) override;
   // A step that fails is not executed: its variables keep their values.
   void invalidate(std::span<const Variable>, const std::string&) override {}
 

@@ -24,6 +24,9 @@ struct ContextAccess {
     return scope.group_;
   }
   static ReplicaContext* replica(const ContextScope& scope) { return scope.replica_; }
+  static std::optional<std::size_t> component(const ContextScope& scope) {
+    return scope.component_;
+  }
   static const ContextScope* outer(const ContextScope& scope) { return scope.outer_; }
   static bool over(const ContextScope& scope) {
     return scope.inherited_ && !scope.open_->load(std::memory_order_acquire);
@@ -44,6 +47,11 @@ ContextScope::ContextScope(std::shared_ptr<ReplicaGroup> group) noexcept
     : group_(std::move(group)), replica_(nullptr), outer_(std::exchange(innermost, this)) {}
 ContextScope::ContextScope(std::shared_ptr<ReplicaGroup> group, ReplicaContext& replica) noexcept
     : group_(std::move(group)), replica_(&replica), outer_(std::exchange(innermost, this)) {}
+ContextScope::ContextScope(std::shared_ptr<ReplicaGroup> group, std::size_t component) noexcept
+    : group_(std::move(group)),
+      replica_(nullptr),
+      component_(component),
+      outer_(std::exchange(innermost, this)) {}
 ContextScope::ContextScope(std::shared_ptr<ReplicaGroup> group, ReplicaContext& replica,
                            Open open) noexcept
     : group_(std::move(group)),
@@ -74,6 +82,10 @@ bool inside_run() noexcept {
   for (const ContextScope* scope = innermost; scope; scope = ContextAccess::outer(*scope))
     if (ContextAccess::replica(*scope)) return true;
   return false;
+}
+
+std::optional<std::size_t> updated_component() noexcept {
+  return innermost ? ContextAccess::component(*innermost) : std::nullopt;
 }
 
 const std::shared_ptr<ReplicaGroup>& current_replica_group() noexcept {

@@ -2,7 +2,6 @@
 #include "replica/default_context.h"
 
 #include <lockstep/base/check.h>
-#include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
 
@@ -58,41 +57,24 @@ class DefaultContext final : public ReplicaContext {
                                                               SourceLocation at) override {
     return reduction_of_one(variables, votes_, at);
   }
-  void merge_call(const std::function<void()>& merge, SourceLocation) override {
-    const RecorderScope suspended(nullptr);
-    merge();
-  }
   void invalidate(std::span<const Variable> variables, const std::string& reason) override {
     for (Variable variable : variables) variable.invalidate(reason);
+  }
+  void merge_all(const std::function<void(std::span<void* const>)>& merge, void* own,
+                 SourceLocation) override {
+    const RecorderScope suspended(nullptr);
+    merge({&own, 1});
   }
 };
 
 }  // namespace
 
 GradientReduction::~GradientReduction() = default;
-std::optional<ReplicaContext::CountedRows> ReplicaContext::counted_rows(std::int64_t) const {
-  return std::nullopt;
-}
-ReplicaContext::~ReplicaContext() = default;
-
-Tensor ReplicaContext::global_count(std::int64_t local) { return global_count(Tensor(local)); }
-Tensor ReplicaContext::global_count(const Tensor& local) {
-  const RecorderScope suspended(nullptr);
-  return all_reduce(ReduceOp::sum, local);
-}
 
 ReplicaContext& default_replica_context() noexcept {
   static thread_local DefaultContext context;
   return context;
 }
-
-void ReplicaContext::vote_skip(const Tensor& skip) {
-  require(skip.defined() && skip.dtype() == DType::boolean && skip.num_elements() == 1,
-          SourceLocation{}, "ReplicaContext::vote_skip", "expected a boolean scalar, got ",
-          skip.to_string());
-  votes_ = votes_.defined() ? logical_or(votes_, skip) : skip;
-}
-Tensor ReplicaContext::take_vote() { return taken(votes_); }
 
 Tensor taken(Tensor& votes) {
   if (votes.defined()) return std::exchange(votes, Tensor());

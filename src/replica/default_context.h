@@ -4,7 +4,9 @@
 #include <lockstep/replica/replica_context.h>
 #include <lockstep/replica/replica_group.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace lockstep {
 
@@ -13,6 +15,9 @@ ReplicaContext& default_replica_context() noexcept;
 
 // The calling thread is a replica's, in its step function or in a merge_call's function.
 bool inside_run() noexcept;
+
+// Which of the local components an update in the calling thread concerns; nothing outside updates.
+std::optional<std::size_t> updated_component() noexcept;
 
 // The calling thread has a context of its own: a scope, a run or a merge_call.
 bool inside_scope() noexcept;

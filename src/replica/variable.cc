@@ -150,8 +150,11 @@ ReplicaContext* owning_replica(const Variable::State& state, const char* op, Sou
   return nullptr;
 }
 
-std::size_t component_of(const ReplicaContext* replica) {
-  return replica ? static_cast<std::size_t>(replica->local_index()) : 0;
+// The component that a replica, or an update, is limited to; nothing: all of them are meant.
+std::optional<std::size_t> own_component(const Variable::State& state,
+                                         const ReplicaContext* replica) {
+  if (!state.group) return std::nullopt;
+  return replica ? static_cast<std::size_t>(replica->local_index()) : updated_component();
 }
 
 // The components of all workers' replicas, in replica order.
@@ -220,14 +223,16 @@ Tensor assign_now(Variable::State& state, const Tensor& value, Combine combine, 
                   SourceLocation at) {
   state.check_value(value, op, at);
   const RecorderScope suspended(nullptr);
-  if (ReplicaContext* replica = owning_replica(state, op, at)) {
+  ReplicaContext* const replica = owning_replica(state, op, at);
+  if (const auto own = own_component(state, replica)) {
     state.check_valid(op, at);
-    Tensor& component = state.components[component_of(replica)].value;
-    const Tensor agreed = combined(*replica, state, value, at);
-    keep_for_restoring(state, component_of(replica));
-    component = state.identified(combine ? combine(component, agreed)
-                                         : copy_to(agreed, component.device()));
-    return component;
+    Tensor& component = state.components[*own].value;
+    const Tensor agreed = replica ? combined(*replica, state, value, at) : value;
+    keep_for_restoring(state, *own);
+    const Tensor next =
+        combine ? combine(replica ? component : on_host(state, component), agreed) : agreed;
+    component = state.identified(copy_to(next, component.device()));
+    return replica ? component : on_host(state, component);
   }
   const bool divides =
       state.on_read() && state.aggregation == VariableAggregation::sum && state.group;
@@ -259,8 +264,9 @@ Tensor read_now(Variable::State& state, SourceLocation at) {
   const ReplicaContext* replica = owning_replica(state, "Variable::read", at);
   const Variable::State::Lock lock(state);
   state.check_valid("Variable::read", at);
-  if (state.group && !replica && state.on_read()) return read_combined(state, at);
-  const Tensor& value = state.components[component_of(replica)].value;
+  const auto own = own_component(state, replica);
+  if (state.group && !own && state.on_read()) return read_combined(state, at);
+  const Tensor& value = state.components[own.value_or(0)].value;
   return replica ? value : on_host(state, value);
 }
 
@@ -301,23 +307,13 @@ std::shared_ptr<Variable::State> made_by_replicas(
     const std::function<std::shared_ptr<Variable::State>()>& make, SourceLocation at) {
   const RecorderScope suspended(nullptr);
   Wanted wanted{initial, options};
-  // Where in this process' memory each replica's stand; those of other workers are not looked at.
-  const DeviceScope host(current_host_device());
-  const Tensor own({1}, {static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&wanted))});
-  const auto all = replica.all_gather(own, at).to_vector<std::int64_t>();
-  replica.merge_call(
-      [&] {
-        const auto first = all.begin() + (replica.replica_index() - replica.local_index());
-        const auto count =
-            static_cast<std::ptrdiff_t>(current_replica_group()->local_devices().size());
-        std::vector<Wanted*> here;
-        for (auto address = first; address != first + count; ++address)
-          here.push_back(reinterpret_cast<Wanted*>(static_cast<std::intptr_t>(*address)));
-        for (const Wanted* other : here) require_same(wanted, *other, at);
+  replica.merge_all(
+      [&](std::span<void* const> all) {
+        for (void* const other : all) require_same(wanted, *static_cast<const Wanted*>(other), at);
         const auto made = make();
-        for (Wanted* each : here) each->made = made;
+        for (void* const each : all) static_cast<Wanted*>(each)->made = made;
       },
-      at);
+      &wanted, at);
   return wanted.made;
 }
 
@@ -478,15 +474,17 @@ Tensor Variable::take(SourceLocation at) const {
         at);
   const State::Lock lock(*state_);
   state_->check_valid("update", at);
-  keep_for_restoring(*state_, component_of(replica));
-  return std::exchange(state_->components[component_of(replica)].value, Tensor());
+  const std::size_t component = own_component(*state_, replica).value_or(0);
+  keep_for_restoring(*state_, component);
+  return std::exchange(state_->components[component].value, Tensor());
 }
 
 void Variable::put(Tensor value) const {
   if (!value.defined()) return;
   const ReplicaContext* replica = state_->group ? get_replica_context() : nullptr;
   const State::Lock lock(*state_);
-  state_->components[component_of(replica)].value = state_->identified(std::move(value));
+  state_->components[own_component(*state_, replica).value_or(0)].value =
+      state_->identified(std::move(value));
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <lockstep/ops/random_scope.h>
 #include <lockstep/ops/recorder.h>
 #include <lockstep/ops/reduce.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/tensor/factory.h>
 
 #include "support/errors.h"
@@ -45,6 +46,103 @@ TEST_P(Collectives, ARG01_SumAndMeanOfAStructure) {
     EXPECT_EQ(average.first.item<float>(), 2);
     EXPECT_THAT(average.second, holds({21, 21.5}));
   });
+}
+
+IndexedSlices rows_of(const Tensor& values, std::initializer_list<std::int64_t> indices,
+                      const Shape& shape) {
+  return {.values = values, .indices = vec<std::int64_t>(indices), .shape = shape};
+}
+
+TEST_P(Collectives, ARG03_SparseValuesStayRows) {
+  const auto strategy = make(3);
+  strategy.run([] {
+    ReplicaContext& context = *get_replica_context();
+    const IndexedSlices a = context.all_reduce(ReduceOp::sum, rows_of(vec({1}), {0}, {5}));
+    const IndexedSlices b = context.all_reduce(ReduceOp::mean, rows_of(vec({2}), {1}, {5}));
+    EXPECT_EQ(context.all_reduce(ReduceOp::sum, 1.0), 3);
+    EXPECT_EQ(a.shape, (Shape{5}));
+    EXPECT_THAT(a.indices, holds<std::int64_t>({0, 0, 0}));
+    EXPECT_THAT(to_dense(a), holds({3, 0, 0, 0, 0}));
+    EXPECT_THAT(to_dense(b), holds({0, 2, 0, 0, 0}));
+  });
+}
+
+TEST_P(Collectives, CDO04_RowsFollowTheReplicasBesideDenseValues) {
+  const auto strategy = make(2);
+  strategy.run([] {
+    const bool first = replica_index() == 0;
+    ReplicaContext& context = *get_replica_context();
+    const auto dense =
+        context.all_reduce(ReduceOp::sum, first ? std::pair(1.0F, 2.0F) : std::pair(3.0F, 4.0F));
+    const IndexedSlices a =
+        context.all_reduce(ReduceOp::sum, first ? rows_of(vec({1, 2}), {0, 1}, {3})
+                                                : rows_of(vec({5, 6}), {1, 2}, {3}));
+    const IndexedSlices b =
+        context.all_reduce(ReduceOp::sum, first ? rows_of(vec({3, 4}), {1, 2}, {3})
+                                                : rows_of(vec({7, 8}), {0, 1}, {3}));
+    EXPECT_EQ(dense, std::pair(4.0F, 6.0F));
+    EXPECT_THAT(a.values, holds({1, 2, 5, 6}));
+    EXPECT_THAT(a.indices, holds<std::int64_t>({0, 1, 1, 2}));
+    EXPECT_THAT(b.values, holds({3, 4, 7, 8}));
+    EXPECT_THAT(b.indices, holds<std::int64_t>({1, 2, 0, 1}));
+  });
+}
+
+TEST_P(Collectives, SparseValuesHaveGradientsAndMayBeWithoutRows) {
+  const auto strategy = make(2);
+  strategy.run([] {
+    const bool first = replica_index() == 0;
+    const Tensor values = first ? zeros({0, 2}) : Tensor(Shape{1, 2}, {3.0F, 4.0F});
+    const Tensor indices = first ? zeros({0}, DType::i32) : vec<std::int32_t>({1});
+    GradientTape tape;
+    tape.watch(values);
+    const IndexedSlices sum = get_replica_context()->all_reduce(
+        ReduceOp::mean, {.values = values, .indices = indices, .shape = {2, 2}});
+    EXPECT_THAT(to_dense(sum), holds({0, 0, 1.5, 2}));
+    const Tensor gradient = tape.gradient(to_dense(sum), {values})[0];
+    EXPECT_EQ(gradient.shape(), values.shape());
+    // Half, from each of two replicas.
+    EXPECT_THAT(gradient, holds(first ? std::vector<float>{} : std::vector<float>{1, 1}));
+  });
+}
+
+TEST_P(Collectives, SparseValuesThatDoNotFitAreRefused) {
+  const auto strategy = make(2);
+  const auto reduced = [&](const IndexedSlices& first, const IndexedSlices& second) {
+    return [&strategy, first, second] {
+      strategy.run([&] {
+        get_replica_context()->all_reduce(ReduceOp::mean, replica_index() == 0 ? first : second);
+      });
+    };
+  };
+  const IndexedSlices good = rows_of(vec({1}), {0}, {5});
+  EXPECT_THAT(reduced(good, rows_of(vec({1}), {0}, {6})),
+              throws<InvalidArgument>("[ReplicaContext::all_reduce]", "one shape"));
+  const IndexedSlices bad = rows_of(vec({1, 2}), {0}, {5}),
+                      whole = rows_of(vec<int>({1}), {0}, {5});
+  EXPECT_THAT(reduced(bad, bad), throws<InvalidArgument>("[ReplicaContext::all_reduce]", "a row"));
+  EXPECT_THAT(reduced(whole, whole), throws<InvalidArgument>("mean", "i32"));
+  EXPECT_THAT(reduced({}, {}),
+              throws<InvalidArgument>("[ReplicaContext::all_reduce]", "undefined"));
+}
+
+TEST_P(Collectives, ARG04_GatherJoinsAlongAnyAxisInReplicas) {
+  const auto strategy = make(2);
+  strategy.run([] {
+    const Tensor own = full({1, replica_index() + 1}, 1.0F);
+    for (const int axis : {1, -1}) {
+      const Tensor all = get_replica_context()->all_gather(own, axis);
+      EXPECT_EQ(all.shape(), (Shape{1, 3}));
+      EXPECT_THAT(all, holds({1, 1, 1}));
+    }
+    GradientTape tape;
+    tape.watch(own);
+    const Tensor all = get_replica_context()->all_gather(own, 1);
+    EXPECT_THAT(tape.gradient(sum(all) * replica_id(), {own})[0],
+                holds(std::vector<float>(static_cast<std::size_t>(own.num_elements()), 1)));
+  });
+  EXPECT_THAT([&] { strategy.run([] { get_replica_context()->all_gather(vec({1}), 1); }); },
+              throws<InvalidArgument>("[ReplicaContext::all_gather]", "axis 1"));
 }
 
 TEST_P(Collectives, ARG04_GatherJoinsRowsOfUnequalCount) {

@@ -24,22 +24,6 @@
 namespace lockstep {
 
 namespace detail {
-template <class T>
-struct Local {
-  using type = T;
-};
-template <class T>
-struct Local<PerReplica<T>> {
-  using type = T;
-};
-template <class T>
-const T& local_value(const T& value, std::size_t) {
-  return value;
-}
-template <class T>
-const T& local_value(const PerReplica<T>& value, std::size_t local_replica) {
-  return value[local_replica];
-}
 // Never mind which one of false: a static_assert that depends on T.
 template <class>
 inline constexpr bool kNever = false;
@@ -148,6 +132,42 @@ class LOCKSTEP_EXPORT Strategy {
   // The same along any axis, negative ones counted from the end.
   Tensor gather(const PerReplica<Tensor>& value, int axis,
                 SourceLocation at = SourceLocation::current()) const;
+
+  // What reduce gives, once for each local component of `destinations`: in a merge_call's function,
+  // for the updates that follow there.
+  PerReplica<Tensor> reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
+                               const Variable& destinations,
+                               SourceLocation at = SourceLocation::current()) const;
+  std::vector<PerReplica<Tensor>> batch_reduce_to(
+      ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& values,
+      SourceLocation at = SourceLocation::current()) const;
+
+  // Calls f(variable, args...) for each local component of the variable, in replica order; of a
+  // PerReplica it gets that replica's own. Within f reading, assigning and update_values concern that
+  // component alone, whatever the variable's aggregation. Returns what f returned, for each. In a step
+  // function it is ReplicaContext::update.
+  template <class F, class... Args>
+  auto update(const Variable& variable, const F& f, const Args&... args) const {
+    using R = std::remove_cvref_t<
+        std::invoke_result_t<const F&, Variable, const typename detail::Local<Args>::type&...>>;
+    require_own(variable, "Strategy::update", SourceLocation{});
+    (check_argument(args), ...);
+    const auto call = [&](std::size_t component) -> decltype(auto) {
+      const ContextScope own(variable.group(), component);
+      return f(variable, detail::local_value(args, component)...);
+    };
+    if constexpr (std::is_void_v<R>) {
+      for (std::size_t i = 0; i < num_local_replicas(); ++i) call(i);
+    } else {
+      std::vector<R> results;
+      for (std::size_t i = 0; i < num_local_replicas(); ++i) results.push_back(call(i));
+      return PerReplica<R>(std::move(results));
+    }
+  }
+
+  // A scope for variables that go with this one, as slots do: of its replicas, on their devices.
+  Scope colocate_vars_with(const Variable& variable,
+                           SourceLocation at = SourceLocation::current()) const;
 
   // What value_fn(const ValueContext&) returns for each replica of this process, called for one after
   // the other in the caller's thread: an argument for run, made outside of it (rollouts of an
@@ -281,6 +301,9 @@ class LOCKSTEP_EXPORT Strategy {
     return kind_of_leaves(leaves);
   }
   static ReplicaKind kind_of_leaves(const std::vector<std::vector<Tensor>>& leaves);
+
+  // Throws FailedPrecondition in a step function, and for a variable of other replicas.
+  void require_own(const Variable& variable, const char* op, SourceLocation at) const;
 
   template <class T>
   void check_argument(const T&) const {}

@@ -7,12 +7,15 @@
 #include <lockstep/replica/replica_group.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace lockstep {
 
-// A thread is in one of three contexts: the default replica context (no strategy: a group of one),
-// the cross-replica context of an open scope or merge_call, or the replica context of a run.
+// A thread is in one of four contexts: the default replica context (no strategy: a group of one),
+// the cross-replica context of an open scope or merge_call, the replica context of a run, or that of
+// an update, a cross-replica context in which variables are one of their components.
 
 // Inside Strategy::scope() or a merge_call's function, outside run.
 LOCKSTEP_EXPORT bool in_cross_replica_context() noexcept;
@@ -33,6 +36,8 @@ class [[nodiscard]] LOCKSTEP_EXPORT ContextScope {
   explicit ContextScope(std::shared_ptr<ReplicaGroup> group) noexcept;
   // Replica context of a group; `replica` must outlive the scope.
   ContextScope(std::shared_ptr<ReplicaGroup> group, ReplicaContext& replica) noexcept;
+  // Context of an update of the components of local replica `component`.
+  ContextScope(std::shared_ptr<ReplicaGroup> group, std::size_t component) noexcept;
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -46,11 +51,20 @@ class [[nodiscard]] LOCKSTEP_EXPORT ContextScope {
 
   std::shared_ptr<ReplicaGroup> group_;
   ReplicaContext* replica_;
+  std::optional<std::size_t> component_ = {};  // of an update
   ContextScope* outer_;
   Open open_;  // true until the scope is closed; made when its context is first inherited
   bool inherited_ = false;  // open_ tells of another thread's scope
   friend struct ContextAccess;
 };
+
+template <class F, class... Args>
+decltype(auto) ReplicaContext::update(Variable variable, const F& f, const Args&... args) {
+  std::optional<ContextScope> own;
+  if (const auto& group = group_of(variable))
+    own.emplace(group, static_cast<std::size_t>(local_index()));
+  return f(variable, args...);
+}
 
 // Hands the calling thread's replica context on to threads that the step function starts:
 //

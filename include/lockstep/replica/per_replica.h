@@ -3,8 +3,10 @@
 
 #include <lockstep/base/check.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -58,5 +60,28 @@ class PerReplica {
 // What a step that returns nothing gives: nothing to look at.
 template <>
 class PerReplica<void> {};
+
+namespace detail {
+// What arrives in a replica of an argument: its own of a PerReplica, any other as it is.
+template <class T>
+struct Local {
+  using type = T;
+};
+template <class T>
+struct Local<PerReplica<T>> {
+  using type = T;
+};
+template <class T>
+const T& local_value(const T& value, std::size_t) {
+  return value;
+}
+template <class T>
+const T& local_value(const PerReplica<T>& value, std::size_t local_replica) {
+  return value[local_replica];
+}
+struct Nothing {};
+template <class T>
+using OrNothing = std::conditional_t<std::is_void_v<T>, Nothing, T>;
+}  // namespace detail
 
 }  // namespace lockstep

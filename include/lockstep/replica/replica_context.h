@@ -4,7 +4,9 @@
 #include <lockstep/base/export.h>
 #include <lockstep/base/reduce_op.h>
 #include <lockstep/base/source_location.h>
+#include <lockstep/replica/per_replica.h>
 #include <lockstep/replica/variable.h>
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/nest.h>
 #include <lockstep/tensor/tensor.h>
 
@@ -14,6 +16,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -75,9 +80,16 @@ class LOCKSTEP_EXPORT ReplicaContext {
     for (Tensor& leaf : leaves) leaf = all_reduce(op, leaf, at);
     return with_leaves(nest, leaves);
   }
+  // Rows of every replica's value, which stay rows: one replica's after the other's, so that a row
+  // that several name stands there for each. The mean divides them by the number of replicas. Shapes,
+  // and dtypes of values and of indices, must agree; the counts of rows may differ, but on TPUs.
+  IndexedSlices all_reduce(ReduceOp op, const IndexedSlices& value,
+                           SourceLocation at = SourceLocation::current());
   // Every replica's value joined along axis 0 in replica order; row counts may differ, the other
   // extents must agree; rank >= 1. Differentiable: the gradient is the sum over replicas, cut to the own rows.
   virtual Tensor all_gather(const Tensor& value, SourceLocation at = SourceLocation::current()) = 0;
+  // The same along any axis, negative ones counted from the end.
+  Tensor all_gather(const Tensor& value, int axis, SourceLocation at = SourceLocation::current());
 
   // Rows of the batch this step was run with: this replica's and all replicas'; empty when run was
   // given no distributed batch.
@@ -113,8 +125,51 @@ class LOCKSTEP_EXPORT ReplicaContext {
   // Waits for every local replica, then runs `merge` once, in cross-replica context, on replica 0's
   // thread with recording suspended, and returns on all. Called by every replica. The function has
   // left the replica: collectives of a context that it captured throw FailedPrecondition.
-  virtual void merge_call(const std::function<void()>& merge,
-                          SourceLocation at = SourceLocation::current()) = 0;
+  void merge_call(const std::function<void()>& merge,
+                  SourceLocation at = SourceLocation::current());
+  // The same with what the local replicas hand over: merge(values...) gets a PerReplica of each, in
+  // replica order. What it returns is returned on all of them, of a PerReplica each one's own.
+  template <class F, Nest... Args>
+    requires(sizeof...(Args) > 0 && std::is_invocable_v<const F&, const PerReplica<Args>&...>)
+  auto merge_call(const F& merge, const Args&... args) {
+    using R = std::remove_cvref_t<std::invoke_result_t<const F&, const PerReplica<Args>&...>>;
+    struct HandedOver {
+      std::tuple<const Args&...> arguments;
+      std::optional<typename detail::Local<detail::OrNothing<R>>::type> result;
+    } own{{args...}, {}};
+    const auto merged = [&](std::span<void* const> all) {
+      const auto of = [&](std::size_t r) { return static_cast<HandedOver*>(all[r]); };
+      const auto call = [&]<std::size_t... i>(std::index_sequence<i...>) -> decltype(auto) {
+        const auto gathered = [&]<std::size_t k>(std::integral_constant<std::size_t, k>) {
+          std::vector<std::tuple_element_t<k, std::tuple<Args...>>> values;
+          for (std::size_t r = 0; r < all.size(); ++r)
+            values.push_back(std::get<k>(of(r)->arguments));
+          return PerReplica(std::move(values));
+        };
+        return merge(gathered(std::integral_constant<std::size_t, i>())...);
+      };
+      if constexpr (std::is_void_v<R>) {
+        call(std::index_sequence_for<Args...>());
+      } else {
+        const R result = call(std::index_sequence_for<Args...>());
+        for (std::size_t r = 0; r < all.size(); ++r)
+          of(r)->result.emplace(detail::local_value(result, r));
+      }
+    };
+    merge_all(merged, &own, SourceLocation{});
+    if constexpr (!std::is_void_v<R>) return *std::move(own.result);
+  }
+
+  // What merge_call with values is made of: the function gets what each local replica hands over.
+  virtual void merge_all(const std::function<void(std::span<void* const>)>& merge, void* own,
+                         SourceLocation at) = 0;
+
+  // What f(variable, args...) returns, in which reading, assigning and update_values concern this
+  // replica's component alone, whatever the variable's aggregation: an assignment that needs no
+  // agreement, as every replica makes the same. Strategy::update in a replica.
+  template <class F, class... Args>
+  decltype(auto) update(Variable variable, const F& f,
+                        const Args&... args);  // in replica/context.h
 
   // For optimizers: an update of these variables broke off on this replica, for this reason, so
   // that replicas may differ. They become invalid (Variable::invalidate) once the step is over.
@@ -122,6 +177,10 @@ class LOCKSTEP_EXPORT ReplicaContext {
 
   // Hands the context on to a thread that the step function starts; in replica/context.h.
   class Inherit;
+
+ private:
+  // Of a variable that an update may concern; throws FailedPrecondition for another strategy's.
+  const std::shared_ptr<ReplicaGroup>& group_of(const Variable& variable) const;
 
  protected:
   Tensor votes_;  // to skip the step, so far; undefined: none
