@@ -3,6 +3,7 @@
 
 #include <lockstep/base/export.h>
 #include <lockstep/base/source_location.h>
+#include <lockstep/tensor/indexed_slices.h>
 #include <lockstep/tensor/state.h>
 #include <lockstep/tensor/tensor.h>
 
@@ -101,6 +102,20 @@ class LOCKSTEP_EXPORT Variable {
   Tensor assign(const Tensor& value, SourceLocation at = SourceLocation::current());
   Tensor assign_add(const Tensor& value, SourceLocation at = SourceLocation::current());
   Tensor assign_sub(const Tensor& value, SourceLocation at = SourceLocation::current());
+
+  // Rows of the value, changed by those of `slices`, of the variable's shape, one after the other: a
+  // row that several name is changed by each. In a replica slices of on_write variables are brought
+  // together as all_reduce does, or all are replica 0's, before every replica changes its component;
+  // on_read variables throw Unimplemented. All but scatter_add and scatter_sub are computed on the
+  // host, Unimplemented in a traced step. Throws InvalidArgument as assign, for indices outside, and
+  // for integers divided by 0.
+  Tensor scatter_add(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_sub(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_mul(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_div(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_min(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_max(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
+  Tensor scatter_update(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
 
   // This process's components in replica order, whatever the context, of an invalid variable, too;
   // not while a run is active.
