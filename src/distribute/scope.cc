@@ -53,6 +53,11 @@ Strategy::Scope::~Scope() {
   if (!foreign) Opened::end_closed();
 }
 
+std::optional<Strategy> get_strategy() {
+  auto implementation = std::dynamic_pointer_cast<StrategyInterface>(current_replica_group());
+  return implementation ? std::optional(Strategy(std::move(implementation))) : std::nullopt;
+}
+
 void set_strategy(const std::optional<Strategy>& strategy, SourceLocation at) {
   if (inside_scope())
     throw FailedPrecondition(

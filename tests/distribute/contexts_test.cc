@@ -53,6 +53,23 @@ TEST_P(Contexts, CTX02_ScopesOfOneStrategyNest) {
   expect_outside();
 }
 
+TEST_P(Contexts, TheStrategyIsThatOfTheContext) {
+  EXPECT_EQ(get_strategy(), std::nullopt);
+  const Strategy own = strategy;
+  {
+    const auto scope = strategy.scope();
+    EXPECT_EQ(get_strategy(), own);
+  }
+  strategy.run([&] {
+    EXPECT_EQ(get_strategy(), own);
+    get_replica_context()->merge_call([&] { EXPECT_EQ(get_strategy(), own); });
+  });
+  set_strategy(own);
+  EXPECT_EQ(get_strategy(), own);
+  set_strategy(std::nullopt);
+  EXPECT_EQ(get_strategy(), std::nullopt);
+}
+
 TEST_P(Contexts, CTX04_TheVerbsAreRefusedInAStep) {
   const PerReplica<Tensor> value({Tensor(1.0f), Tensor(2.0f)});
   const Strategy& s = strategy;

@@ -347,6 +347,10 @@ class [[nodiscard]] LOCKSTEP_EXPORT Strategy::Scope {
   Opened* opened_;  // ends when it is closed, and not before
 };
 
+// The strategy of the calling thread's context: whose scope is the innermost, whose step it is in, or
+// that of set_strategy; nothing without one.
+LOCKSTEP_EXPORT std::optional<Strategy> get_strategy();
+
 // Puts every thread that has no scope open into the strategy's cross-replica context, as its scope
 // does, in place of an earlier one; nothing: into the default context again. Random ops outside
 // replicas still draw from the thread's own state. Throws FailedPrecondition inside a scope, of the
