@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distribute/gradient_layout.h"
 
-#include <lockstep/comm/bucket.h>
-
 namespace lockstep {
 namespace {
 
@@ -16,7 +14,7 @@ std::int64_t aligned(std::int64_t elements, DType dtype) {
 }  // namespace
 
 GradientLayout::GradientLayout(std::span<const Variable> variables,
-                               std::span<const std::int64_t> order, std::int64_t bytes_per_pack)
+                               std::span<const std::int64_t> order, const Packing& packing)
     : slots(variables.size()) {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     std::vector<std::size_t> members;
@@ -32,7 +30,7 @@ GradientLayout::GradientLayout(std::span<const Variable> variables,
       arena.elements += extent;
       bytes.push_back(extent * static_cast<std::int64_t>(size_of(dtype)));
     }
-    for (const Bucket& bucket : group_by_size(bytes, bytes_per_pack)) {
+    for (const Bucket& bucket : packing.group(bytes)) {
       const std::int64_t begin = slots[members[bucket.begin]].offset;
       const std::int64_t end =
           bucket.end < members.size() ? slots[members[bucket.end]].offset : arena.elements;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/comm/bucket.h>
 #include <lockstep/replica/variable.h>
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct GradientLayout {
   // Gradients stand in the order in which they become ready, given as a permutation of the
   // variables' indices.
   GradientLayout(std::span<const Variable> variables, std::span<const std::int64_t> order,
-                 std::int64_t bytes_per_pack);
+                 const Packing& packing);
 };
 
 }  // namespace lockstep

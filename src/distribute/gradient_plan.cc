@@ -31,9 +31,9 @@ std::uint32_t hash_of(std::span<const Variable> variables) {
 }  // namespace
 
 GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const Device> devices,
-                           std::int64_t bytes_per_pack, std::int64_t id)
+                           const Packing& packing, std::int64_t id)
     : devices_(devices.begin(), devices.end()),
-      bytes_per_pack_(bytes_per_pack),
+      packing_(packing),
       id_(id),
       commit_name_("commit of variable list " + std::to_string(id) + ", which begins with '" +
                    (variables.empty() ? std::string() : variables[0].name()) + "' and has hash " +
@@ -42,7 +42,7 @@ GradientPlan::GradientPlan(std::span<const Variable> variables, std::span<const 
       occasions_(devices.size()) {
   std::vector<std::int64_t> last_first(variables.size());
   std::iota(last_first.rbegin(), last_first.rend(), std::int64_t{0});
-  layout_ = std::make_shared<const GradientLayout>(variables, last_first, bytes_per_pack_);
+  layout_ = std::make_shared<const GradientLayout>(variables, last_first, packing_);
 }
 
 GradientPlan::Occasion GradientPlan::next_occasion(int replica, std::uint64_t run) {
@@ -92,7 +92,7 @@ void GradientPlan::set_order(std::span<const Variable> variables,
                              std::span<const std::int64_t> order) {
   const std::lock_guard lock(mutex_);
   if (!guessed_ || next_layout_) return;
-  next_layout_ = std::make_shared<const GradientLayout>(variables, order, bytes_per_pack_);
+  next_layout_ = std::make_shared<const GradientLayout>(variables, order, packing_);
 }
 
 std::int64_t GradientPlan::sequence(std::size_t bucket) const {
@@ -115,11 +115,14 @@ void GradientPlan::release_if_unused(std::uint64_t since) {
   for (auto& arenas : shared_) arenas.clear();
 }
 
-GradientPlans::GradientPlans(std::vector<Device> devices, std::int64_t bytes_per_pack)
+GradientPlans::GradientPlans(std::vector<Device> devices, const Packing& packing)
     : devices_(std::move(devices)),
-      bytes_per_pack_(bytes_per_pack ? bytes_per_pack : kDefaultBytesPerPack) {
-  require(bytes_per_pack >= 0, SourceLocation{}, "CommunicationOptions",
-          "expected bytes_per_pack >= 0, got ", bytes_per_pack);
+      packing_{packing.bytes_per_pack ? packing.bytes_per_pack : kDefaultBytesPerPack,
+               packing.num_packs} {
+  require(packing.bytes_per_pack >= 0, SourceLocation{}, "CommunicationOptions",
+          "expected bytes_per_pack >= 0, got ", packing.bytes_per_pack);
+  require(packing.num_packs.value_or(0) >= 0, SourceLocation{}, "CommunicationOptions",
+          "expected num_packs >= 0, got ", packing.num_packs.value_or(0));
 }
 
 GradientPlan& GradientPlans::plan_for(std::span<const Variable> variables) {
@@ -133,7 +136,7 @@ GradientPlan& GradientPlans::plan_for(std::span<const Variable> variables) {
   if (found != entries_.end()) return *found->plan;
   Entry entry;
   for (const Variable& variable : variables) entry.keys.push_back(variable.key());
-  entry.plan = std::make_unique<GradientPlan>(variables, devices_, bytes_per_pack_, next_id_++);
+  entry.plan = std::make_unique<GradientPlan>(variables, devices_, packing_, next_id_++);
   return *entries_.emplace_back(std::move(entry)).plan;
 }
 

@@ -33,7 +33,7 @@ class GradientPlan {
 
   // `id` numbers the plans of a strategy.
   GradientPlan(std::span<const Variable> variables, std::span<const Device> devices,
-               std::int64_t bytes_per_pack, std::int64_t id);
+               const Packing& packing, std::int64_t id);
 
   // Numbers a local replica's reductions within a run.
   Occasion next_occasion(int replica, std::uint64_t run);
@@ -74,7 +74,7 @@ class GradientPlan {
   static void make_usable(std::vector<Buffer>& arenas, const GradientLayout& layout, Device device);
 
   const std::vector<Device> devices_;
-  const std::int64_t bytes_per_pack_;
+  const Packing packing_;
   const std::int64_t id_;
   const std::string commit_name_;
   std::vector<std::vector<Buffer>> local_;  // by replica; touched by its thread only
@@ -91,7 +91,7 @@ class GradientPlan {
 // The plans of a strategy, one per list of variables. Thread-safe.
 class GradientPlans {
  public:
-  GradientPlans(std::vector<Device> devices, std::int64_t bytes_per_pack);
+  GradientPlans(std::vector<Device> devices, const Packing& packing);
   // The plan of a list of variables, made when it is first seen.
   GradientPlan& plan_for(std::span<const Variable> variables);
   // A run is about to begin: frees the memory of plans that are not used any more, like those of
@@ -105,7 +105,7 @@ class GradientPlans {
     std::unique_ptr<GradientPlan> plan;
   };
   const std::vector<Device> devices_;
-  const std::int64_t bytes_per_pack_;
+  const Packing packing_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
   std::int64_t next_id_ = 0;

@@ -35,7 +35,8 @@ LocalReplicas::LocalReplicas(Options options)
       group_(num_local(), options_.link.communicator,
              {.collective_timeout = options_.communication.timeout, .wait_policy = baton_.get()}),
       streams_(stream_group()),
-      plans_(options_.devices, options_.communication.bytes_per_pack),
+      plans_(options_.devices,
+             {options_.communication.bytes_per_pack, options_.communication.num_packs}),
       handed_over_(options_.devices.size()),
       scope_random_{.seed = options_.seed, .stream = kScopeStream},
       team_(num_local()) {

@@ -31,8 +31,10 @@ ClusterView view_of(const MultiWorkerOptions& options, SourceLocation at) {
 // What must not differ between workers, in words.
 std::string agreement(const MultiWorkerOptions& options, std::size_t num_replicas) {
   return std::to_string(num_replicas) + " replicas each, bytes_per_pack " +
-         std::to_string(options.communication.bytes_per_pack) + ", heartbeat_timeout " +
-         std::to_string(options.heartbeat_timeout.count()) + " ms";
+         std::to_string(options.communication.bytes_per_pack) + ", num_packs " +
+         (options.communication.num_packs ? std::to_string(*options.communication.num_packs)
+                                          : "unset") +
+         ", heartbeat_timeout " + std::to_string(options.heartbeat_timeout.count()) + " ms";
 }
 
 std::string traits() {

@@ -32,5 +32,27 @@ TEST(GroupBySize, EmptyTensorsAndEmptyLists) {
 
 TEST(GroupBySize, RefusesANegativeSizeOfPacks) { EXPECT_THROW(group({1}, -1), InvalidArgument); }
 
+std::vector<Bucket> packs(std::vector<std::int64_t> sizes, int num_packs) {
+  return Packing{.num_packs = num_packs}.group(sizes);
+}
+
+TEST(GroupByCount, CDO_07) {
+  EXPECT_THAT(packs({3, 4}, 2), ElementsAre(Bucket{0, 1}, Bucket{1, 2}));
+  EXPECT_THAT(packs({3, 4}, 0), ElementsAre(Bucket{0, 1}, Bucket{1, 2}));
+  EXPECT_THROW(packs({3, 4}, -1), InvalidArgument);
+}
+
+TEST(GroupByCount, PacksAreOfAboutOneSize) {
+  EXPECT_THAT(packs({3, 4}, 1), ElementsAre(Bucket{0, 2}));
+  EXPECT_THAT(packs({10, 10, 10, 10, 10, 10}, 3),
+              ElementsAre(Bucket{0, 2}, Bucket{2, 4}, Bucket{4, 6}));
+  EXPECT_THAT(packs({100, 1, 1, 1}, 2), ElementsAre(Bucket{0, 1}, Bucket{1, 4}));
+  EXPECT_THAT(packs({1, 1, 1, 100}, 2), ElementsAre(Bucket{0, 4}));
+  EXPECT_THAT(packs({5, 5}, 7), ElementsAre(Bucket{0, 1}, Bucket{1, 2}));
+  EXPECT_THAT(packs({0, 0}, 2), ElementsAre(Bucket{0, 1}, Bucket{1, 2}));
+  EXPECT_THAT(packs({}, 2), IsEmpty());
+  EXPECT_THROW(packs({-1}, 2), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -42,6 +42,11 @@ TEST(EqualWeights, RerunsGiveTheSameBits) {
   EXPECT_EQ(weights_after<Mlp<float>>(testing::replicas(4, ReplicaThreads::concurrent, 64), 30),
             first)
       << "buckets do not enter the order of summation";
+  for (const int num_packs : {0, 1, 2}) {
+    const MirroredStrategy packed(
+        {.devices = testing::cpus(4), .communication = {.num_packs = num_packs}});
+    EXPECT_EQ(weights_after<Mlp<float>>(packed, 30), first);
+  }
 }
 
 // The largest difference of two lists of weights, relative to the largest weight.

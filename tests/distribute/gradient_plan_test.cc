@@ -27,7 +27,7 @@ std::vector<Variable> variables_of(std::vector<std::pair<std::int64_t, DType>> s
 GradientLayout first_layout(const std::vector<Variable>& variables, std::int64_t bytes_per_pack) {
   std::vector<std::int64_t> order(variables.size());
   std::iota(order.rbegin(), order.rend(), std::int64_t{0});
-  return GradientLayout(variables, order, bytes_per_pack);
+  return GradientLayout(variables, order, {.bytes_per_pack = bytes_per_pack});
 }
 
 std::vector<std::size_t> bucket_of_each(const GradientLayout& layout) {
@@ -45,7 +45,8 @@ TEST(GradientLayout, WhatIsReadyFirstStandsFirst) {
   EXPECT_EQ(layout.slots[0].offset, 48);
   EXPECT_EQ(layout.arenas[0].elements, 64);
   EXPECT_THAT(bucket_of_each(layout), ElementsAre(0, 0, 0));
-  const GradientLayout other(variables, std::vector<std::int64_t>{1, 0, 2}, 1 << 20);
+  const GradientLayout other(variables, std::vector<std::int64_t>{1, 0, 2},
+                             {.bytes_per_pack = 1 << 20});
   EXPECT_EQ(other.slots[1].offset, 0);
   EXPECT_EQ(other.slots[0].offset, 32);
   EXPECT_EQ(other.slots[2].offset, 48);
@@ -85,7 +86,7 @@ TEST(GradientLayout, EachDTypeHasItsArena) {
 }
 
 TEST(GradientPlan, SharedMemoryTurnsOverBetweenTwoSets) {
-  GradientPlan plan(variables_of({{16, DType::f32}}), kDevices, 1 << 20, 0);
+  GradientPlan plan(variables_of({{16, DType::f32}}), kDevices, Packing{1 << 20}, 0);
   const auto shared = [&](int replica, std::uint64_t run) {
     return plan.memory_for(replica, plan.next_occasion(replica, run)).shared[0].data();
   };
@@ -98,7 +99,7 @@ TEST(GradientPlan, SharedMemoryTurnsOverBetweenTwoSets) {
 }
 
 TEST(GradientPlan, MemoryThatSomebodyHoldsIsLeftAlone) {
-  GradientPlan plan(variables_of({{16, DType::f32}}), kDevices, 1 << 20, 0);
+  GradientPlan plan(variables_of({{16, DType::f32}}), kDevices, Packing{1 << 20}, 0);
   std::uint64_t run = 0;
   const auto local = [&](int replica) {
     ++run;
@@ -113,7 +114,7 @@ TEST(GradientPlan, MemoryThatSomebodyHoldsIsLeftAlone) {
 
 TEST(GradientPlan, AnOrderIsAdoptedAtTheNextOccasionByAll) {
   const auto variables = variables_of({{16, DType::f32}, {32, DType::f32}});
-  GradientPlan plan(variables, kDevices, 1 << 20, 0);
+  GradientPlan plan(variables, kDevices, Packing{1 << 20}, 0);
   const auto offset_of_last = [&](int replica, std::uint64_t run) {
     const auto memory = plan.memory_for(replica, plan.next_occasion(replica, run));
     EXPECT_EQ(memory.guessed, run == 1);
@@ -127,7 +128,7 @@ TEST(GradientPlan, AnOrderIsAdoptedAtTheNextOccasionByAll) {
 }
 
 TEST(GradientPlans, AreFoundByTheList) {
-  GradientPlans plans(kDevices, 0);
+  GradientPlans plans(kDevices, {});
   const auto a = variables_of({{16, DType::f32}, {8, DType::f32}});
   const auto b = variables_of({{16, DType::f32}});
   GradientPlan& first = plans.plan_for(a);
@@ -141,7 +142,7 @@ TEST(GradientPlans, AreFoundByTheList) {
 
 // As a program does that trains other variables at every step.
 TEST(GradientPlans, KeepMemoryForAFewListsAndForgetTheOldest) {
-  GradientPlans plans(kDevices, 1 << 20);
+  GradientPlans plans(kDevices, {.bytes_per_pack = 1 << 20});
   const auto bytes = [] { return memory_stats(kDevices[0]).in_use; };
   std::uint64_t run = 0;
   const auto reduce = [&](const std::vector<Variable>& variables) {

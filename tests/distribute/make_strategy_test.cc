@@ -72,6 +72,8 @@ TEST(Mirrored, RefusesNegativePackSizes) {
   EXPECT_THAT(
       [] { MirroredStrategy({.devices = cpus(2), .communication = {.bytes_per_pack = -1}}); },
       throws<InvalidArgument>("bytes_per_pack", "-1"));
+  EXPECT_THAT([] { MirroredStrategy({.devices = cpus(2), .communication = {.num_packs = -1}}); },
+              throws<InvalidArgument>("num_packs", "-1"));
 }
 
 TEST(Mirrored, SaysHowItRuns) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,5 +25,22 @@ struct Bucket {
 // should have one dtype: call it per dtype. Throws InvalidArgument for a negative bytes_per_pack.
 LOCKSTEP_EXPORT std::vector<Bucket> group_by_size(std::span<const std::int64_t> bytes,
                                                   std::int64_t bytes_per_pack);
+
+// Groups tensors of these sizes into `num_packs` of about one size, TensorFlow's num_packs; where it
+// cuts tensors, a group here ends with the tensor that brings all so far to the group's share. Fewer
+// groups where there are fewer tensors. num_packs 0: nothing is packed, a group for each tensor. Throws
+// InvalidArgument for negative numbers.
+LOCKSTEP_EXPORT std::vector<Bucket> group_by_count(std::span<const std::int64_t> sizes,
+                                                   int num_packs);
+
+// Which of the two: by size unless num_packs is there.
+struct Packing {
+  std::int64_t bytes_per_pack = 0;
+  std::optional<int> num_packs = {};
+
+  std::vector<Bucket> group(std::span<const std::int64_t> bytes) const {
+    return num_packs ? group_by_count(bytes, *num_packs) : group_by_size(bytes, bytes_per_pack);
+  }
+};
 
 }  // namespace lockstep

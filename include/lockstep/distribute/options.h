@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ enum class ReplicaThreads {
 struct CommunicationOptions {
   // Gradients are reduced in buckets of about this many bytes; 0 chooses (1 MiB in a process).
   std::int64_t bytes_per_pack = 0;
+  // In place of that: in so many buckets of about one size, of each dtype; 0: one for each gradient.
+  std::optional<int> num_packs = {};
   // How long a collective may wait for a replica that is alive but does not come.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
