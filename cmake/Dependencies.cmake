@@ -38,3 +38,17 @@ endif()
 if(LOCKSTEP_BUILD_BENCHMARKS)
   lockstep_require(libbenchmark-dev benchmark)
 endif()
+
+# For lockstep/distribute/interop/torch.h, which programs use, and the library does not.
+find_path(LOCKSTEP_TORCH_INCLUDE torch/torch.h PATH_SUFFIXES torch/csrc/api/include)
+find_library(LOCKSTEP_TORCH_CPU torch_cpu)
+find_library(LOCKSTEP_C10 c10)
+if(LOCKSTEP_TORCH_INCLUDE AND LOCKSTEP_TORCH_CPU AND LOCKSTEP_C10)
+  add_library(lockstep_torch INTERFACE)
+  target_include_directories(lockstep_torch SYSTEM INTERFACE ${LOCKSTEP_TORCH_INCLUDE})
+  target_link_libraries(lockstep_torch INTERFACE ${LOCKSTEP_TORCH_CPU} ${LOCKSTEP_C10})
+  # Its headers are of C++14, and hold what newer compilers and pedants warn of.
+  target_compile_options(lockstep_torch INTERFACE -Wno-pedantic)
+else()
+  message(STATUS "LibTorch was not found: no libtorch_ddp. On Debian: apt install libtorch-dev")
+endif()

@@ -22,7 +22,7 @@ packages=(cmake ninja-build g++ ccache git python3 pkg-config binutils
           libeigen3-dev libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
           libgrpc++-dev openssl libgtest-dev libgmock-dev libbenchmark-dev python3-pip)
 ((full)) && packages+=(clang-16 clang-tidy-16 mmdebstrap mlir-19-tools python3-venv
-                        dataset-fashion-mnist)
+                        dataset-fashion-mnist libtorch-dev)
 apt_install "${packages[@]}" || exit 1
 
 # A CPU plugin stands in for a TPU's. Where it cannot be had, the tests that need it skip.

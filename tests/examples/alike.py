@@ -36,6 +36,8 @@ def write_articles(folder):
 def arguments_of(example, folder):
     if example == "gan":
         return ["--steps", "10", "--print_every", "1"]
+    if example == "own_gradients":
+        return ["--epochs", "5"]
     if example == "char_lm":
         text = pathlib.Path(__file__).parents[2] / "LICENSE"
         return ["--text", str(text), "--layers", "2", "--size", "32", "--heads", "2", "--length", "32",
