@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# prepare.sh <torch|libtorch|tensorflow|v4|char_lm>...: makes what benchmarks compare against, below
-# build/benchmarks/, unless it is there: peers in their newest version, our own library compiled for
-# x86-64-v4 only, and the example char_lm with a text to learn.
+# prepare.sh <torch|libtorch|python3_torch|tensorflow|v4|char_lm>...: makes what benchmarks compare
+# against, below build/benchmarks/, unless it is there: peers in their newest version, our own library
+# compiled for x86-64-v4 only, and the example char_lm with a text to learn.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source cmake/apt_install.sh
@@ -54,6 +54,11 @@ prepare_libtorch() {
   [[ $out/torch_mlp -nt $source && $out/torch_mlp -nt tests/benchmarks/window.h ]] && return
   g++ -std=c++20 -O2 -DNDEBUG -I/usr/include/torch/csrc/api/include $source -o "$out/torch_mlp" \
     -ltorch -ltorch_cpu -lc10
+}
+
+# Debian's, whose LibTorch libtorch_step is built with.
+prepare_python3_torch() {
+  apt_install libtorch-dev python3-torch libopenblas0-pthread
 }
 
 prepare_tensorflow() {

@@ -63,6 +63,11 @@ def libtorch(program):
     return Program((str(OUT / program),), TUNED_MALLOC | ONE_THREAD, ("libtorch",))
 
 
+def debian_torch(script, *arguments):
+    return Program(("/usr/bin/python3", str(PEERS / script), *arguments),
+                   TUNED_MALLOC | ONE_THREAD, ("python3_torch",))
+
+
 def tensorflow(script, *arguments):
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3"}
     return Program((str(OUT / "tensorflow/bin/python"), str(PEERS / script), *arguments),
@@ -102,6 +107,11 @@ ROWS = {
         Row(f"{MODELS[model]}, 2 replicas against 2 processes", training(model, 2),
             (torch("torch_ddp.py", model),), bar)
         for model, bar in (("mlp", 2.2), ("gpt", 1.3), ("resnet20", 1.05))],
+    "libtorch": [
+        Row(f"{MODELS[model]} in LibTorch, 2 replicas against 2 processes",
+            ours("libtorch_step", model, "2", environment=TUNED_MALLOC | ONE_THREAD),
+            (debian_torch("torch_ddp.py", model),), bar)
+        for model, bar in (("mlp", 1.2), ("resnet20", 1.0))],
     "tape": [
         Row("MLP against its kernels alone", training("mlp"), (ours("mlp_by_hand"),), 0.97)],
     "malloc": [

@@ -14,7 +14,7 @@ out=build/benchmarks
 if [[ ${1-} != --list ]]; then
   apt_install cmake ninja-build g++ ccache python3 python3-venv pkg-config binutils libeigen3-dev \
     libdnnl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libgrpc++-dev \
-    libbenchmark-dev
+    libbenchmark-dev libtorch-dev
   mkdir -p $out/release
   cmake -G Ninja -S . -B $out/release -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF \
     -DLOCKSTEP_BUILD_EXAMPLES=OFF -DLOCKSTEP_BUILD_BENCHMARKS=ON >$out/release/configure.log
