@@ -28,6 +28,18 @@ void copy_forwards(const void* from, void* to, std::size_t bytes) {
   std::memcpy(target + bytes - kBlock, source + bytes - kBlock, kBlock);
 }
 
+// All elements one value: the first ones are copied on by the C library, in vectors as wide as the CPU's.
+template <class T>
+void fill_row(T* to, std::int64_t n, T value) {
+  std::int64_t done = std::min<std::int64_t>(n, 512 / sizeof(T));
+  std::fill_n(to, done, value);
+  while (done < n) {
+    const std::int64_t more = std::min(done, n - done);
+    std::memcpy(to + done, to, static_cast<std::size_t>(more) * sizeof(T));
+    done += more;
+  }
+}
+
 template <class T>
 void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
               std::int64_t n) {
@@ -36,7 +48,7 @@ void copy_row(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
   } else if (from_stride == 1) {
     copy_forwards(from, to, static_cast<std::size_t>(n) * sizeof(T));
   } else if (from_stride == 0) {
-    std::fill_n(to, n, *from);
+    fill_row(to, n, *from);
   } else if (from_stride == -1) {  // known to the compiler, which then moves vectors
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[-i];
