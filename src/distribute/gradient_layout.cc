@@ -16,10 +16,13 @@ std::int64_t aligned(std::int64_t elements, DType dtype) {
 GradientLayout::GradientLayout(std::span<const Variable> variables,
                                std::span<const std::int64_t> order, const Packing& packing)
     : slots(variables.size()) {
+  for (const std::int64_t i : order)
+    if (i < 0) by_rows.push_back(static_cast<std::size_t>(~i));
+  for (const std::size_t i : by_rows) slots[i].by_rows = true;
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     std::vector<std::size_t> members;
     for (const std::int64_t i : order)
-      if (variables[static_cast<std::size_t>(i)].dtype() == dtype)
+      if (i >= 0 && variables[static_cast<std::size_t>(i)].dtype() == dtype)
         members.push_back(static_cast<std::size_t>(i));
     if (members.empty()) continue;
     Arena arena{.dtype = dtype};

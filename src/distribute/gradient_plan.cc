@@ -103,6 +103,13 @@ std::int64_t GradientPlan::order_sequence() const {
   return sequence(static_cast<std::size_t>(kMaxBuckets - 1));
 }
 
+std::int64_t GradientPlan::values_sequence(std::size_t variable) const {
+  return order_sequence() - 1 - 2 * static_cast<std::int64_t>(variable);
+}
+std::int64_t GradientPlan::indices_sequence(std::size_t variable) const {
+  return values_sequence(variable) - 1;
+}
+
 std::uint64_t GradientPlan::last_run() const {
   const std::lock_guard lock(mutex_);
   return current_.run;

@@ -49,7 +49,7 @@ class GradientPlan {
   };
   Memory memory_for(int replica, Occasion occasion);
 
-  // The order in which gradients became ready on global replica 0, a permutation of indices, for
+  // The order in which gradients became ready on global replica 0, as GradientLayout takes it, for
   // occasions to come. Told by every local replica before it ends this reduction, so that none can
   // begin the next one without it; the first counts.
   void set_order(std::span<const Variable> variables, std::span<const std::int64_t> order);
@@ -57,9 +57,12 @@ class GradientPlan {
   // What the commit points of this plan are called, so that replicas that reduce different lists of
   // variables are found out. Lives as long as the plan.
   std::string_view commit_name() const { return commit_name_; }
-  // The collective's sequence number of a bucket in the gradients channel, and of the order.
+  // The collective's sequence number of a bucket in the gradients channel, of the order, and of a
+  // variable's rows and their indices.
   std::int64_t sequence(std::size_t bucket) const;
   std::int64_t order_sequence() const;
+  std::int64_t values_sequence(std::size_t variable) const;
+  std::int64_t indices_sequence(std::size_t variable) const;
 
   // The last run that reduced by it; 0 for none yet.
   std::uint64_t last_run() const;

@@ -35,11 +35,15 @@ class ArenaReduction final : public GradientReduction {
 
   Buffer place(std::size_t index) override;
   void ready(std::size_t index, const Tensor& gradient) override;
+  void ready(std::size_t index, const IndexedSlices& gradient) override;
   ReducedGradients finish() override;
 
  private:
   void submit_complete(std::size_t bucket);
   void submit(std::size_t bucket);
+  // How many rows this replica has of each variable that is reduced by them; and all replicas' rows.
+  void count_rows();
+  void gather_rows();
   ReducedGradients sums() const;
 
   GradientPlan& plan_;
@@ -52,11 +56,14 @@ class ArenaReduction final : public GradientReduction {
   Tensor& votes_;
   const GradientPlan::Memory memory_;
   std::vector<std::int64_t> order_;  // in which gradients became ready, while the layout is a guess
-  std::vector<std::size_t> missing_;   // gradients, by bucket
-  std::size_t next_bucket_ = 0;        // to submit, where there are streams
-  std::vector<std::int32_t> verdict_;  // by variable: used here; last: skip votes. Summed at commit
+  std::vector<std::size_t> missing_;  // gradients, by bucket
+  std::size_t next_bucket_ = 0;       // to submit, where there are streams
+  // By variable: used here; then skip votes; then, by layout_->by_rows, a count of rows by rank. Summed
+  // at commit.
+  std::vector<std::int32_t> verdict_;
   std::vector<std::int32_t> agreed_;
-  std::vector<Pending> pending_;  // after the buffers: destroyed before them
+  std::vector<IndexedSlices> rows_;  // by layout_->by_rows: this replica's, then everybody's
+  std::vector<Pending> pending_;     // after the buffers: destroyed before them
 };
 
 }  // namespace lockstep

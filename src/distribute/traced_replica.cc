@@ -40,6 +40,7 @@ class TracedReduction final : public GradientReduction {
     expected_.check_index("place", index);
     return {};
   }
+  using GradientReduction::ready;
   void ready(std::size_t index, const Tensor& gradient) override {
     expected_.arrived(index, gradient);
     gradients_[index] = gradient;

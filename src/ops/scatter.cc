@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/scatter.h>
 
+#include <lockstep/ops/cast.h>
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/gather.h>
@@ -90,6 +91,17 @@ void require_addable(const char* op, const char* what, const Tensor& updates, So
   require_dtype(is_floating(updates.dtype()) || updates.dtype() == DType::i32 ||
                     updates.dtype() == DType::i64,
                 op, updates, "a floating dtype, i32 or i64 to add", at);
+}
+
+void require_slices(const char* op, const IndexedSlices& slices, SourceLocation at) {
+  require_indices(op, slices.indices, at);
+  require_addable(op, "values", slices.values, at);
+  require(slices.shape.rank() > 0 && slices.indices.rank() == 1, at, op,
+          "expected a list of indices of rows, got indices of shape ", slices.indices.shape(),
+          " into ", slices.shape);
+  const Shape expected = slices.shape.with_dim(0, slices.indices.dim(0));
+  require(slices.values.shape() == expected, at, op, "expected values of shape ", expected,
+          ", got ", slices.values.shape());
 }
 
 // `inner` stands in `outer` from axis `first` on.
@@ -207,15 +219,30 @@ Tensor tensor_scatter_add(const Tensor& x, const Tensor& indices, const Tensor& 
 
 Tensor to_dense(const IndexedSlices& slices, SourceLocation at) {
   constexpr const char* kOp = "to_dense";
-  require_indices(kOp, slices.indices, at);
-  require_addable(kOp, "values", slices.values, at);
-  require(slices.shape.rank() > 0 && slices.indices.rank() == 1, at, kOp,
-          "expected a list of indices of rows, got indices of shape ", slices.indices.shape(),
-          " into ", slices.shape);
-  const Shape expected = slices.shape.with_dim(0, slices.indices.dim(0));
-  require(slices.values.shape() == expected, at, kOp, "expected values of shape ", expected,
-          ", got ", slices.values.shape());
+  require_slices(kOp, slices, at);
   return added_rows(kOp, slices.indices, slices.values, slices.shape[0], 0, at);
+}
+
+IndexedSlices coalesce(const IndexedSlices& slices, SourceLocation at) {
+  constexpr const char* kOp = "coalesce";
+  require_slices(kOp, slices, at);
+  if (traced::on(slices.indices.device()) || traced::on(slices.values.device()))
+    throw Unimplemented(message(kOp, "looks at indices, which a step on TPUs cannot wait for"), at);
+  const RecorderScope suspended(nullptr);
+  const auto named = cast(slices.indices, DType::i64).to_host().to_vector<std::int64_t>();
+  require_inside(kOp, named.data(), slices.indices.dim(0), slices.shape[0], at);
+  std::vector<std::int64_t> rows(named);
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const Tensor indices(Shape{count}, std::span<const std::int64_t>(rows));
+  if (rows == named) return {slices.values, indices, slices.shape};
+  std::vector<std::int64_t> places;  // among `rows`
+  places.reserve(named.size());
+  for (const std::int64_t row : named)
+    places.push_back(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
+  const Tensor segments(slices.indices.shape(), std::span<const std::int64_t>(places));
+  return {unsorted_segment_sum(slices.values, segments, count, at), indices, slices.shape};
 }
 
 Tensor unsorted_segment_sum(const Tensor& x, const Tensor& segment_ids, std::int64_t num_segments,

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "device/accelerator.h"
 #include "ops/half_kernels.h"
+#include "ops/indices.h"
 #include "ops/launch.h"
 #include "ops/traced.h"
 #include "ops/update_bodies.h"
@@ -48,6 +50,29 @@ std::size_t num_slots(const UpdateRule& rule) {
       rule, []<class Rule>(Rule, const auto&) -> std::size_t { return Rule::kSlots; });
 }
 
+void check_rows(const UpdateRule& rule, const Tensor& weights, const Tensor& gradient,
+                const UpdateStep& step, SourceLocation at) {
+  const Tensor& rows = step.rows;
+  require(updates_by_rows(rule) && step.weight_decay == 0, at, kOp,
+          "expected a gradient of all rows: the rule or its weight decay changes rows without one");
+  require_defined(kOp, "the gradient", gradient, at);
+  require(rows.dtype() == DType::i64 && rows.rank() == 1 && weights.rank() > 0, at, kOp,
+          "expected rows as i64 [count], and weights that have rows, got ", rows, " and ", weights);
+  require(gradient.dtype() == weights.dtype() &&
+              gradient.shape() == weights.shape().with_dim(0, rows.dim(0)),
+          at, kOp, "the gradient of ", rows.dim(0), " rows must be ", name_of(weights.dtype()),
+          weights.shape().with_dim(0, rows.dim(0)), ", got ", name_of(gradient.dtype()),
+          gradient.shape());
+  if (!rows.device().is_host() || !gradient.device().is_host() || !weights.device().is_host())
+    throw Unimplemented(message(kOp, "updates by rows on CPUs only; hand over to_dense(slices)"),
+                        at);
+  const std::int64_t* const first = read<std::int64_t>(rows);
+  require_inside(kOp, first, rows.dim(0), weights.dim(0), at);
+  require(
+      std::adjacent_find(first, first + rows.dim(0), std::greater_equal<>()) == first + rows.dim(0),
+      at, kOp, "expected rows in ascending order, each once: coalesce(slices), got ", rows);
+}
+
 void check(const UpdateRule& rule, std::span<const Tensor> state, const Tensor& gradient,
            const UpdateStep& step, SourceLocation at) {
   const std::size_t slots = num_slots(rule);
@@ -56,7 +81,10 @@ void check(const UpdateRule& rule, std::span<const Tensor> state, const Tensor& 
   const Tensor& weights = state[0];
   require_defined(kOp, "weights", weights, at);
   require_dtype(is_floating(weights.dtype()), kOp, weights, "a floating dtype", at);
-  if (!fits(gradient, weights)) refuse("the gradient", gradient, weights, at);
+  if (step.rows.defined())
+    check_rows(rule, weights, gradient, step, at);
+  else if (!fits(gradient, weights))
+    refuse("the gradient", gradient, weights, at);
   for (std::size_t i = 0; i < slots; ++i)
     if (!fits(state[1 + i], weights))
       refuse("slot '" + std::string(update_slots(rule)[i].name) + "'", state[1 + i], weights, at);
@@ -162,6 +190,26 @@ void update_cpu(const UpdateRule& rule, const GivenNumbers& given, double scale,
   });
 }
 
+Tensor row_of(const Tensor& x, std::int64_t row) {
+  if (!x.defined()) return x;
+  const Shape shape = x.shape().without_axis(0);
+  const std::size_t bytes = static_cast<std::size_t>(shape.num_elements()) * size_of(x.dtype());
+  return Tensor(x.buffer().slice(static_cast<std::size_t>(row) * bytes, bytes), x.dtype(), shape);
+}
+
+void update_rows(const UpdateRule& rule, State& state, const Tensor& gradient,
+                 const UpdateStep& step) {
+  const GivenNumbers given{step.learning_rate.item<double>(), step.number.item<double>(), 0};
+  const double scale = step.gradient_scale.defined() ? step.gradient_scale.item<double>() : 1.0;
+  const std::int64_t* const rows = read<std::int64_t>(step.rows);
+  for (std::int64_t i = 0; i < step.rows.dim(0); ++i) {
+    State row;
+    std::transform(std::begin(state), std::end(state), row,
+                   [&](const Tensor& x) { return row_of(x, rows[i]); });
+    update_cpu(rule, given, scale, row, row_of(gradient, i));
+  }
+}
+
 // A scalar for a CUDA kernel.
 Tensor in_double(const Tensor& scalar) {
   const RecorderScope unrecorded(nullptr);
@@ -214,6 +262,11 @@ void launch_update(const UpdateRule& rule, Device device, State& state, const Te
 
 }  // namespace
 
+bool updates_by_rows(const UpdateRule& rule) noexcept {
+  const auto* const sgd = std::get_if<SgdRule>(&rule);
+  return (sgd && sgd->momentum == 0) || std::holds_alternative<AdagradRule>(rule);
+}
+
 std::vector<UpdateSlot> update_slots(const UpdateRule& rule) {
   return visit_update_rule(rule, []<class Rule>(Rule, const auto& options) {
     std::vector<UpdateSlot> slots;
@@ -238,7 +291,10 @@ void apply_update(const UpdateRule& rule, std::span<Tensor> state, const Tensor&
     return traced::update(rule, state, gradient, step);
   State next;
   for (std::size_t i = 0; i < state.size(); ++i) next[i] = donated(state[i]);
-  launch_update(rule, device, next, gradient, step);
+  if (step.rows.defined())
+    update_rows(rule, next, gradient, step);
+  else
+    launch_update(rule, device, next, gradient, step);
   for (std::size_t i = 0; i < state.size(); ++i) state[i] = std::move(next[i]);
 }
 

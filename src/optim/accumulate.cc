@@ -4,6 +4,7 @@
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/ops/update.h>
 #include <lockstep/optim/loss_scale.h>
 #include <lockstep/optim/noise_scale.h>
@@ -101,6 +102,15 @@ void Optimizer::ready(Step& step, const SlotLists& slots, GradientReduction& red
     step.waits = less(accumulated_->read() + 1, static_cast<double>(accumulation_steps_));
   step.totals.resize(step.variables.size());
   step.totals[i] = sum;
+}
+
+void Optimizer::ready(Step& step, const SlotLists& slots, GradientReduction& reduction,
+                      std::size_t i, const IndexedSlices& gradient) const {
+  const RecorderScope suspended(nullptr);
+  if (accumulation_steps_ > 1 || noise_)
+    ready(step, slots, reduction, i, to_dense(gradient));
+  else
+    reduction.ready(i, gradient);
 }
 
 void Optimizer::add_square(Step& step, const Tensor& gradient) const {

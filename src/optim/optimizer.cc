@@ -75,6 +75,7 @@ class OwnGradients final : public GradientReduction {
  public:
   OwnGradients(std::size_t count, ReplicaContext& replica) : gradients_(count), replica_(replica) {}
   Buffer place(std::size_t) override { return {}; }
+  using GradientReduction::ready;
   void ready(std::size_t index, const Tensor& gradient) override { gradients_[index] = gradient; }
   ReducedGradients finish() override { return {std::move(gradients_), replica_.take_vote()}; }
 
@@ -176,6 +177,10 @@ void Optimizer::minimize_scaled(const Tensor& loss, std::span<const Variable> va
       {.target_gradient = start,
        .on_ready = [&](std::size_t i,
                        const Tensor& gradient) { ready(step, slots, *reduction, i, gradient); },
+       .on_slices =
+           [&](std::size_t i, const IndexedSlices& gradient) {
+             ready(step, slots, *reduction, i, gradient);
+           },
        .place =
            [&](std::size_t i) { return accumulation_steps_ > 1 ? Buffer() : reduction->place(i); }},
       at);

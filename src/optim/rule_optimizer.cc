@@ -29,13 +29,16 @@ RuleOptimizer::RuleOptimizer(const UpdateRule& rule, const OptimizerOptions& opt
                              SourceLocation at)
     : Optimizer(options, slots_of(rule), at), rule_(rule) {}
 
+bool RuleOptimizer::updates_by_rows() const { return lockstep::updates_by_rows(rule_); }
+
 void RuleOptimizer::update(const Update& update) const {
   const auto apply = [&](auto& values) {
     apply_update(rule_, values, update.gradient,
                  {.learning_rate = update.learning_rate,
                   .number = update.step,
                   .gradient_scale = update.gradient_scale,
-                  .weight_decay = update.weight_decay});
+                  .weight_decay = update.weight_decay,
+                  .rows = update.rows});
   };
   switch (update.slots.size()) {
     case 0:

@@ -4,6 +4,7 @@
 #include <lockstep/ops/compare.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/optim/loss_scale.h>
 #include <lockstep/optim/noise_scale.h>
 #include <lockstep/telemetry/step_timer.h>
@@ -80,7 +81,8 @@ void Optimizer::apply(const Step& step, const SlotLists& slots, ReducedGradients
                       decided};
   for (std::size_t i = 0; i < step.variables.size(); ++i)
     if (reduced.gradients[i].defined() || ema_.use)
-      update_variable(step, step.variables[i], slots[i], reduced.gradients[i], common);
+      update_variable(step, step.variables[i], slots[i], reduced.gradients[i],
+                      reduced.rows.empty() ? Tensor() : reduced.rows[i], common);
   if (decided)
     iterations_.assign(number);
   else
@@ -118,7 +120,7 @@ void Optimizer::judge(const Step& step, const SlotLists& slots, ReducedGradients
 
 void Optimizer::update_variable(const Step& step, const Variable& variable,
                                 std::span<const Variable> slots, Tensor& gradient,
-                                const Common& common) {
+                                const Tensor& rows, const Common& common) {
   const std::size_t averages = ema_.use ? 2 : 0, accumulators = accumulation_steps_ > 1 ? 1 : 0;
   const auto own = slots.first(slots.size() - averages - accumulators),
              average = slots.last(averages);
@@ -128,9 +130,12 @@ void Optimizer::update_variable(const Step& step, const Variable& variable,
   if (gradient.defined() && clip_.value > 0)
     gradient = clipped_by_value(gradient, clip_.value, common.scale);
   const double decay = weight_decay_ > 0 && slots_->decays(variable) ? weight_decay_ : 0;
+  const bool by_rows = rows.defined() && updates_by_rows() && decay == 0 && !ema_.use;
+  if (rows.defined() && !by_rows) gradient = to_dense({gradient, rows, variable.shape()});
   const auto write = [&] {
     if (gradient.defined())
-      update({variable, own, gradient, scale, common.rate, common.number, decay});
+      update({variable, own, gradient, scale, common.rate, common.number, decay,
+              by_rows ? rows : Tensor()});
     if (ema_.use) update_average(variable, average, common.number);
   };
   if (common.decided) return write();

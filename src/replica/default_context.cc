@@ -4,10 +4,13 @@
 #include <lockstep/base/check.h>
 #include <lockstep/ops/elementwise.h>
 #include <lockstep/ops/recorder.h>
+#include <lockstep/ops/scatter.h>
+#include <lockstep/tensor/placement.h>
 
 #include <utility>
 
 #include "replica/expected_gradients.h"
+#include "replica/row_gradients.h"
 
 namespace lockstep {
 namespace {
@@ -15,7 +18,10 @@ namespace {
 class ReductionOfOne final : public GradientReduction {
  public:
   ReductionOfOne(std::span<const Variable> variables, Tensor& votes, SourceLocation at)
-      : expected_(variables, at), votes_(votes), gradients_(variables.size()) {}
+      : expected_(variables, at),
+        votes_(votes),
+        gradients_(variables.size()),
+        rows_(variables.size()) {}
   Buffer place(std::size_t index) override {
     expected_.check_index("place", index);
     return {};
@@ -24,15 +30,23 @@ class ReductionOfOne final : public GradientReduction {
     expected_.arrived(index, gradient);
     gradients_[index] = gradient;
   }
+  void ready(std::size_t index, const IndexedSlices& gradient) override {
+    expected_.check_rows(index, gradient);
+    if (!better_as_rows(gradient, 1)) return GradientReduction::ready(index, gradient);
+    expected_.arrived(index, gradient);
+    const IndexedSlices rows = coalesce(gradient);
+    gradients_[index] = rows.values;
+    rows_[index] = rows.indices;
+  }
   ReducedGradients finish() override {
     expected_.check_complete();
-    return {std::move(gradients_), taken(votes_)};
+    return {std::move(gradients_), taken(votes_), std::move(rows_)};
   }
 
  private:
   ExpectedGradients expected_;
   Tensor& votes_;
-  std::vector<Tensor> gradients_;
+  std::vector<Tensor> gradients_, rows_;
 };
 
 class DefaultContext final : public ReplicaContext {
@@ -70,6 +84,15 @@ class DefaultContext final : public ReplicaContext {
 }  // namespace
 
 GradientReduction::~GradientReduction() = default;
+
+void GradientReduction::ready(std::size_t index, const IndexedSlices& gradient) {
+  Tensor dense;
+  {
+    const Placement there(place(index), gradient.values.dtype(), gradient.shape.num_elements());
+    dense = to_dense(gradient);
+  }
+  ready(index, dense);
+}
 
 ReplicaContext& default_replica_context() noexcept {
   static thread_local DefaultContext context;

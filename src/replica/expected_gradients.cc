@@ -27,11 +27,33 @@ void ExpectedGradients::check_index(const char* call, std::size_t index) const {
         SourceLocation{});
 }
 
-void ExpectedGradients::arrived(std::size_t index, const Tensor& gradient) {
+const Variable& ExpectedGradients::arrives(std::size_t index) const {
   check_index("ready", index);
   const Variable& variable = variables_[index];
   require(!arrived_[index], SourceLocation{}, "GradientReduction::ready",
           "the gradient of variable '", variable.name(), "' was ready before; hand it over once");
+  return variable;
+}
+
+void ExpectedGradients::check_rows(std::size_t index, const IndexedSlices& gradient) const {
+  const Variable& variable = arrives(index);
+  const Tensor &values = gradient.values, &indices = gradient.indices;
+  require(variable.shape().rank() > 0 && gradient.shape == variable.shape() && values.defined() &&
+              values.dtype() == variable.dtype() && indices.defined() && indices.rank() == 1 &&
+              values.shape() == variable.shape().with_dim(0, indices.dim(0)),
+          SourceLocation{}, "GradientReduction::ready", "the gradient of variable '",
+          variable.name(), "' must be rows of ", name_of(variable.dtype()), variable.shape(),
+          " and an index for each, got values ", values, " and indices ", indices, " into ",
+          gradient.shape);
+}
+
+void ExpectedGradients::arrived(std::size_t index, const IndexedSlices& gradient) {
+  check_rows(index, gradient);
+  arrived_[index] = true;
+}
+
+void ExpectedGradients::arrived(std::size_t index, const Tensor& gradient) {
+  const Variable& variable = arrives(index);
   require(!gradient.defined() ||
               (gradient.dtype() == variable.dtype() && gradient.shape() == variable.shape()),
           SourceLocation{}, "GradientReduction::ready", "the gradient of variable '",

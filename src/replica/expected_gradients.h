@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/replica/variable.h>
+#include <lockstep/tensor/indexed_slices.h>
 
 #include <cstddef>
 #include <span>
@@ -25,10 +26,15 @@ class ExpectedGradients {
   // The gradient is there, undefined where the replica did not use the variable. Throws for another
   // shape or dtype than the variable's and for a second one.
   void arrived(std::size_t index, const Tensor& gradient);
+  // The gradient that is there is of rows, with an index for each; and the check alone.
+  void arrived(std::size_t index, const IndexedSlices& gradient);
+  void check_rows(std::size_t index, const IndexedSlices& gradient) const;
   // Throws unless all are there.
   void check_complete() const;
 
  private:
+  const Variable& arrives(std::size_t index) const;
+
   std::vector<Variable> variables_;
   std::vector<bool> arrived_;
 };

@@ -285,6 +285,8 @@ const std::map<std::string, Case> kCases = {
     {"tensor_scatter_add", {{m, m, coordinates}, [](In x) {
        return ls::tensor_scatter_add(x[0], x[2], x[1]); }, 2}},
     {"to_dense", {{m, picks}, [](In x) { return ls::to_dense({x[0], x[1], x[0].shape()}); }}},
+    {"coalesce", {{m, picks}, [](In x) {
+       return ls::coalesce({x[0], x[1], x[0].shape()}).values; }}},
     {"unsorted_segment_sum", {{m, picks}, [](In x) {
        return ls::unsorted_segment_sum(x[0], x[1], extent(x[0], 0)); }, 1}},
     {"segment_sum", {{m, segments}, [](In x) { return ls::segment_sum(x[0], x[1]); }, 1}},

@@ -9,7 +9,7 @@ import repository
 
 DECLARATION = re.compile(r"^LOCKSTEP_EXPORT (?!class|struct)[\w:<>&* ]*?(\w+)\(", re.MULTILINE)
 NO_OPS = {"current_random_state", "current_recorder", "intra_op_threads",
-          "set_intra_op_threads", "update_copies", "update_slots"}
+          "set_intra_op_threads", "update_copies", "update_slots", "updates_by_rows"}
 
 
 def main():

@@ -160,6 +160,24 @@ TEST(ScatterNd, ChecksShapesDTypesAndCoordinates) {
   EXPECT_THAT([&] { scatter_nd(Tensor(1), updates, {3, 3}); }, throws<InvalidArgument>("[]"));
 }
 
+TEST(Coalesce, NamesEachRowOnceInOrder) {
+  const Tensor values = counted({4, 2});
+  for (const DType dtype : kAddable)
+    for (const DType index : {DType::i32, DType::i64}) {
+      const IndexedSlices once =
+          coalesce({cast(values, dtype), cast(vec<std::int64_t>({5, 2, 5, 0}), index), {6, 2}});
+      EXPECT_THAT(once.indices, holds<std::int64_t>({0, 2, 5}));
+      EXPECT_THAT(cast(once.values, DType::f64), holds<double>({6, 7, 2, 3, 4, 6}));
+      EXPECT_EQ(once.values.dtype(), dtype);
+      EXPECT_EQ(once.shape, (Shape{6, 2}));
+    }
+  const IndexedSlices none = coalesce({zeros({0, 2}), zeros({0}, DType::i64), {6, 2}});
+  EXPECT_EQ(none.indices.shape(), (Shape{0}));
+  EXPECT_EQ(none.values.shape(), (Shape{0, 2}));
+  const IndexedSlices kept = coalesce({values, vec<std::int64_t>({0, 1, 3, 5}), {6, 2}});
+  EXPECT_EQ(kept.values.raw_data(), values.raw_data()) << "nothing to add up: not copied";
+}
+
 TEST(Segments, SumRowsOfOneNumber) {
   const Tensor x = counted({5, 2});
   const std::vector<double> expected{2, 4, 0, 0, 4, 5, 14, 16};

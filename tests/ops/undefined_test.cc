@@ -83,6 +83,8 @@ const Call kCalls[] = {
     {"conv3d_weight_gradient", "dy", [](T x, T u) { conv3d_weight_gradient(u, x, {1, 1, 1, 1, 1}); }, __LINE__},
     {"to_dense", "indices", [](T x, T u) { to_dense({x, u, {3, 2}}); }, __LINE__},
     {"to_dense", "values", [](T, T u) { to_dense({u, indices(), {3, 2}}); }, __LINE__},
+    {"coalesce", "indices", [](T x, T u) { coalesce({x, u, {3, 2}}); }, __LINE__},
+    {"coalesce", "values", [](T, T u) { coalesce({u, indices(), {3, 2}}); }, __LINE__},
     {"shuffle", "x", [](T, T u) { shuffle(u); }, __LINE__},
     {"argmax", "x", [](T, T u) { argmax(u); }, __LINE__},
     {"transpose", "x", [](T, T u) { transpose(u); }, __LINE__},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/ops/cast.h>
+#include <lockstep/ops/scatter.h>
 #include <lockstep/ops/update.h>
 #include <lockstep/tensor/factory.h>
 
@@ -127,6 +128,70 @@ TEST_P(UpdateRules, OverwriteWhatNobodyElseHolds) {
   EXPECT_EQ(now, places);
   EXPECT_EQ(update_copies(), copies);
   for (const Tensor& x : state) EXPECT_TRUE(x.unique());
+}
+
+// Rows without gradient may be left alone exactly where a gradient of zero does that.
+TEST_P(UpdateRules, SayWhetherTheyUpdateByRows) {
+  const UpdateRule& rule = GetParam().rule;
+  Noise noise(4);
+  State state = update_start(rule, noise.tensor<double>({7}));
+  for (int t = 1; t <= 2; ++t)
+    apply_update(rule, state, noise.tensor<double>({7}), update_step(0.1, t));
+  std::vector<Doubles> before, after;
+  for (const Tensor& x : state) before.push_back(doubles_of(x));
+  apply_update(rule, state, zeros({7}, DType::f64), update_step(0.1, 3));
+  for (const Tensor& x : state) after.push_back(doubles_of(x));
+  EXPECT_EQ(updates_by_rows(rule), before == after);
+}
+
+TEST_P(UpdateRules, GiveRowsTheBitsOfAllRowsOrRefuseThem) {
+  const UpdateRule& rule = GetParam().rule;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    Noise noise(5);
+    const Tensor start = cast(noise.tensor<double>({40, 3}), dtype);
+    State by_rows = update_start(rule, copy_to(start, Device{})),
+          dense = update_start(rule, copy_to(start, Device{}));
+    std::vector<const void*> places;
+    for (const Tensor& x : by_rows) places.push_back(x.raw_data());
+    for (int t = 1; t <= 2; ++t) {
+      const IndexedSlices gradient{cast(noise.tensor<double>({3, 3}), dtype),
+                                   vec<std::int64_t>({0, 17, 38 + t - 1}), start.shape()};
+      UpdateStep step = update_step(0.1, t);
+      step.gradient_scale = Tensor(0.5);
+      apply_update(rule, dense, to_dense(gradient), step);
+      step.rows = gradient.indices;
+      if (!updates_by_rows(rule)) {
+        EXPECT_THAT([&] { apply_update(rule, by_rows, gradient.values, step); },
+                    throws<InvalidArgument>("[apply_update]", "all rows", "rule"));
+        continue;
+      }
+      apply_update(rule, by_rows, gradient.values, step);
+      for (std::size_t k = 0; k < dense.size(); ++k) {
+        EXPECT_EQ(doubles_of(by_rows[k]), doubles_of(dense[k])) << name_of(dtype) << " state " << k;
+        EXPECT_EQ(by_rows[k].raw_data(), places[k]);
+      }
+    }
+  }
+}
+
+TEST(Update, RefusesRowsThatDoNotFit) {
+  const auto refused = [](const Tensor& gradient, const Tensor& rows, double decay = 0) {
+    return [=] {
+      State state{ones({4, 2})};
+      UpdateStep step = update_step(0.1, 1, decay);
+      step.rows = rows;
+      apply_update(SgdRule{}, state, gradient, step);
+    };
+  };
+  const Tensor two = vec<std::int64_t>({1, 2});
+  EXPECT_THAT(refused(ones({2, 2}), two, 0.1), throws<InvalidArgument>("weight decay"));
+  EXPECT_THAT(refused(ones({3, 2}), two), throws<InvalidArgument>("f32[2, 2]", "f32[3, 2]"));
+  EXPECT_THAT(refused(ones({2, 2}), cast(two, DType::i32)), throws<InvalidArgument>("i64"));
+  EXPECT_THAT(refused(ones({2, 2}), vec<std::int64_t>({2, 1})),
+              throws<InvalidArgument>("ascending", "coalesce"));
+  EXPECT_THAT(refused(ones({2, 2}), vec<std::int64_t>({1, 1})), throws<InvalidArgument>("once"));
+  EXPECT_THAT(refused(ones({2, 2}), vec<std::int64_t>({1, 4})),
+              throws<InvalidArgument>("index 4", "4 rows"));
 }
 
 TEST_P(UpdateRules, OfNothingAreFine) {

@@ -29,6 +29,10 @@ LOCKSTEP_EXPORT Tensor tensor_scatter_add(const Tensor& x, const Tensor& indices
 // All rows, those that are not named zero. InvalidArgument where the members do not fit together.
 LOCKSTEP_EXPORT Tensor to_dense(const IndexedSlices& slices,
                                 SourceLocation at = SourceLocation::current());
+// The same slices with each row named once, in ascending order, by i64 indices: rows that were named
+// more than once are added up. Indices are waited for; Unimplemented in a traced step. Not recorded.
+LOCKSTEP_EXPORT IndexedSlices coalesce(const IndexedSlices& slices,
+                                       SourceLocation at = SourceLocation::current());
 
 // Row r is the sum of the rows of x whose segment is r; `segment_ids` has the shape that x.shape
 // begins with. A row of a negative segment is left out, a segment without rows is zero.

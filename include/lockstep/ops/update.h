@@ -16,7 +16,14 @@ struct UpdateStep {
   Tensor number;               // of this update, from 1 on
   Tensor gradient_scale = {};  // multiplies the gradient first (unscaling, clipping); undefined: 1
   double weight_decay = 0;     // weights shrink by learning_rate * weight_decay first; LARS: see it
+  // i64 [count], ascending: the gradient is [count, ...], of these rows of the weights alone, and no
+  // other is touched. For rules that updates_by_rows, without weight decay, on CPUs.
+  Tensor rows = {};
 };
+
+// Whether a gradient of zero leaves weights and slots as they are, so that rows without gradient need
+// not be visited: SGD without momentum, and Adagrad.
+LOCKSTEP_EXPORT bool updates_by_rows(const UpdateRule& rule) noexcept;
 
 // One update of a variable by a rule, in one pass over its memory, after another that only reads it
 // where the rule needs norms. `state` is the weights and then the slots of the rule (update_slots),
@@ -24,9 +31,9 @@ struct UpdateStep {
 // somebody else holds keeps its value, and the new value goes to a fresh buffer. On an error the
 // state is as it was.
 //
-// State and gradient are of one floating dtype and shape. Scalars are prepared in double; elements
-// see only + - * / sqrt, comparisons and what is made of them, each rounded by itself, so all
-// instruction sets give the same bits. f16 and bf16 are updated in float and rounded once. Nothing is
+// State and gradient are of one floating dtype and shape (but see `rows`). Scalars are prepared in
+// double; elements see only + - * / sqrt, comparisons and what is made of them, each rounded by
+// itself, so all instruction sets give the same bits. f16 and bf16 are updated in float and rounded once. Nothing is
 // recorded. Throws InvalidArgument for dtypes, shapes or scalars that do not fit.
 LOCKSTEP_EXPORT void apply_update(const UpdateRule& rule, std::span<Tensor> state,
                                   const Tensor& gradient, const UpdateStep& step,

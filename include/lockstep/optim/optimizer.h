@@ -70,6 +70,11 @@ struct OptimizerSlot {
 // Other variables than those of the calls before throw InvalidArgument until the update is made, and
 // where steps are traced for good.
 //
+// Of a table of which a step reads a few rows (gather, nn::Embedding), the gradients are kept as rows
+// by minimize, on CPUs, where GradientReduction says so: only they are sent to other replicas, and SGD
+// without momentum and Adagrad, without weight decay and Ema, touch no others. Other optimizers move
+// all rows, as TensorFlow's do.
+//
 // Weight decay is decoupled (arXiv:1711.05101) unless an optimizer says otherwise: weights shrink by
 // learning_rate * weight_decay of themselves before they are updated.
 class LOCKSTEP_EXPORT Optimizer {
@@ -151,12 +156,16 @@ class LOCKSTEP_EXPORT Optimizer {
     const Tensor& learning_rate;
     const Tensor& step;   // i64: 1 at the first update
     double weight_decay;  // 0 for a variable that does not decay
+    // Defined only for rules that updates_by_rows: the gradient is of these rows, see UpdateStep.
+    const Tensor& rows;
   };
   // Throws InvalidArgument for a negative rate or weight decay, more than one kind of clipping, a
   // momentum of Ema out of range, or gradient_accumulation_steps below 1.
   Optimizer(const OptimizerOptions& options, std::vector<OptimizerSlot> slots, SourceLocation at);
   // Changes the variable's and slots' components of the calling replica. Thread-safe.
   virtual void update(const Update& update) const = 0;
+  // Whether update takes gradients of a few rows; where not they are made dense.
+  virtual bool updates_by_rows() const { return false; }
 
  private:
   friend class LossScaleOptimizer;
@@ -195,7 +204,7 @@ class LOCKSTEP_EXPORT Optimizer {
              const Tensor& scale, const Tensor& norm);
   struct Common;
   void update_variable(const Step& step, const Variable& variable, std::span<const Variable> slots,
-                       Tensor& gradient, const Common& common);
+                       Tensor& gradient, const Tensor& rows, const Common& common);
   void update_average(const Variable& variable, std::span<const Variable> average,
                       const Tensor& number) const;
   // The update broke off with the exception that is being handled.
@@ -211,6 +220,8 @@ class LOCKSTEP_EXPORT Optimizer {
   // Hands `reduction` the gradient, with what was accumulated before.
   void ready(Step& step, const SlotLists& slots, GradientReduction& reduction, std::size_t i,
              const Tensor& gradient) const;
+  void ready(Step& step, const SlotLists& slots, GradientReduction& reduction, std::size_t i,
+             const IndexedSlices& gradient) const;
   void add_square(Step& step, const Tensor& gradient) const;
   void settle_accumulators(const Step& step, const SlotLists& slots, const Tensor& voted);
   void invalidate(const Step& step, const SlotLists& slots) const;

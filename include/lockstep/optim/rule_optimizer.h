@@ -12,6 +12,7 @@ class LOCKSTEP_EXPORT RuleOptimizer : public Optimizer {
  protected:
   RuleOptimizer(const UpdateRule& rule, const OptimizerOptions& options, SourceLocation at);
   void update(const Update& update) const final;
+  bool updates_by_rows() const final;
 
  private:
   UpdateRule rule_;

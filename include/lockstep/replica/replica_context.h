@@ -30,6 +30,9 @@ struct ReducedGradients {
   std::vector<Tensor> gradients;
   // Boolean scalar: some replica voted to skip the step (ReplicaContext::vote_skip).
   Tensor skip;
+  // Of each variable whose gradient is of a few rows: which rows gradients[i] holds, i64, each once
+  // and ascending; the others are zero. Undefined: all rows. Empty: all rows of all variables.
+  std::vector<Tensor> rows = {};
 };
 
 // The sum of one step's gradients over all replicas, while they are being computed: `ready` hands
@@ -44,6 +47,11 @@ class LOCKSTEP_EXPORT GradientReduction {
   // The local gradient, of the variable's shape and dtype; undefined when the replica did not use
   // the variable: it then contributes zero. Once per variable.
   virtual void ready(std::size_t index, const Tensor& gradient) = 0;
+  // The same, of a table of which a few rows were read. What is reduced of it are rows, too, where
+  // they are much less than the table and all replicas and their devices are CPUs: of a table of
+  // 256 KiB or more, at most half as many rows, on all replicas together, as the table has. Of which
+  // variables, the first step decides, by what replica 0 read in it.
+  virtual void ready(std::size_t index, const IndexedSlices& gradient);
   // Waits for the sums. Every variable must be ready. Throws what stopped another replica.
   virtual ReducedGradients finish() = 0;
 };

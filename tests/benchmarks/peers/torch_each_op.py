@@ -248,6 +248,8 @@ CASES = {
     "tensor_scatter_add": (
         (m, m, picks), lambda x, u, i: x.index_put((i,), u, accumulate=True), 2),
     "to_dense": ((m, picks), lambda x, i: torch.zeros_like(x).index_add_(0, i, x), 0),
+    "coalesce": (
+        (m, picks), lambda x, i: torch.sparse_coo_tensor(i[None], x, x.shape).coalesce().values(), 0),
     "unsorted_segment_sum": ((m, picks), lambda x, i: torch.zeros_like(x).index_add(0, i, x), 1),
     "segment_sum": ((m, segments), lambda x, i: torch.zeros_like(x).index_add(0, i, x), 1),
     # shape_ops.h
