@@ -18,6 +18,7 @@
 
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include "distribute/local_replicas.h"
@@ -54,6 +55,33 @@ void train(int workers, int replicas, const std::function<void(const Strategy&)>
 std::vector<float> values_of(const Tensor& tensor) {
   const auto data = tensor.data<float>();
   return {data.begin(), data.end()};
+}
+
+TEST(LinkedWorkers, SumRowsOfTablesLikeOneWorkerDoes) {
+  constexpr std::int64_t kRows = 8192, kWidth = 16;
+  const Tensor start = reshape(linspace(-1, 1, kRows * kWidth), {kRows, kWidth});
+  std::mutex mutex;
+  std::vector<std::vector<float>> tables;
+  for (const auto& [workers, local] : {std::pair(1, 4), std::pair(2, 2), std::pair(4, 1)})
+    train(workers, local, [&](const Strategy& strategy) {
+      const auto scope = strategy.scope();
+      const Variable table(start);
+      optim::SGD sgd({.learning_rate = 0.1});
+      for (int step = 0; step < 4; ++step)
+        strategy.run([&] {
+          const int replica = testing::replica_index();
+          GradientTape tape;
+          // Another number of rows on each replica, one shared by all.
+          const Tensor rows = range(9 * replica, 9 * replica + 10 + (step + replica) % 3);
+          const Tensor loss = sum(square(gather(table, rows)));
+          sgd.minimize(loss, {table}, tape);
+        });
+      const std::lock_guard lock(mutex);
+      for (const Tensor& component : table.local_values()) tables.push_back(values_of(component));
+    });
+  ASSERT_EQ(tables.size(), 12u);
+  for (const auto& table : tables) EXPECT_EQ(table, tables[0]);
+  EXPECT_NE(tables[0], start.to_vector<float>());
 }
 
 TEST(LinkedWorkers, NumberTheirReplicasThroughAllWorkers) {

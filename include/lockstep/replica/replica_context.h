@@ -47,10 +47,10 @@ class LOCKSTEP_EXPORT GradientReduction {
   // The local gradient, of the variable's shape and dtype; undefined when the replica did not use
   // the variable: it then contributes zero. Once per variable.
   virtual void ready(std::size_t index, const Tensor& gradient) = 0;
-  // The same, of a table of which a few rows were read. What is reduced of it are rows, too, where
-  // they are much less than the table and all replicas and their devices are CPUs: of a table of
-  // 256 KiB or more, at most half as many rows, on all replicas together, as the table has. Of which
-  // variables, the first step decides, by what replica 0 read in it.
+  // The same, of a table of which a few rows were read. On CPUs it is reduced by rows where that is
+  // less than the table: of 256 KiB or more, and at most half as many rows on all replicas together
+  // as the table has. Of which variables, the first reduction of a list of variables decides, by what
+  // replica 0 read.
   virtual void ready(std::size_t index, const IndexedSlices& gradient);
   // Waits for the sums. Every variable must be ready. Throws what stopped another replica.
   virtual ReducedGradients finish() = 0;
