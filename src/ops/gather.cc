@@ -119,25 +119,31 @@ void one_hot_cpu(const Tensor& indices, std::int64_t depth, Tensor& y) {
   });
 }
 
+// to[j] = from[indices[j]]; returns whether all indices are below `size`, and stops at one that is not.
 // By four: as fast as gathers of AVX2, and a third faster than one at a time.
 template <class T, class I>
-void take_row(const T* from, const I* indices, std::int64_t n, T* to) {
+bool take_row(const T* from, const I* indices, std::int64_t n, std::int64_t size, T* to) {
 #pragma GCC unroll 4
-  for (std::int64_t j = 0; j < n; ++j) to[j] = from[indices[j]];
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto index = static_cast<std::uint64_t>(std::int64_t{indices[j]});
+    if (index >= static_cast<std::uint64_t>(size)) return false;
+    to[j] = from[index];
+  }
+  return true;
 }
 
-// y[o, j, k] = x[o, indices[o, j, k], k]; returns whether all indices are below `size`, and stops at
-// those that are not.
+// y[o, j, k] = x[o, indices[o, j, k], k]; returns as take_row.
 template <class T, class I>
 bool take_cpu(const T* from, const I* indices, const AroundAxis& taken, std::int64_t size, T* to) {
   for (std::int64_t o = 0; o < taken.outer; ++o, from += size * taken.inner) {
-    if (!all_inside(indices, taken.along * taken.inner, size)) return false;
-    if (taken.inner == 1)
-      take_row(from, indices, taken.along, to);
-    else
+    if (taken.inner == 1) {
+      if (!take_row(from, indices, taken.along, size, to)) return false;
+    } else {
+      if (!all_inside(indices, taken.along * taken.inner, size)) return false;
       for (std::int64_t j = 0; j < taken.along; ++j)
         for (std::int64_t k = 0, at = j * taken.inner; k < taken.inner; ++k, ++at)
           to[at] = from[indices[at] * taken.inner + k];
+    }
     indices += taken.along * taken.inner;
     to += taken.along * taken.inner;
   }
