@@ -156,21 +156,16 @@ void predicate(PredicateOp op, DType dtype, const void* x, bool* y, std::int64_t
   });
 }
 
-// In blocks, so that what is between the two stays in the first cache.
 void clamp(DType dtype, const void* x, const void* low, const void* high, void* y, std::int64_t n) {
-  alignas(64) std::byte between[kHalfBlock * sizeof(double)];
-  const auto apply = [&](BinaryOp op, const void* a, const void* b, void* to, std::int64_t count) {
-    const BinaryKernel kernel = kernels_of(dtype).binary[static_cast<int>(op)];
-    const BinaryBlock block{
-        .rows = 1, .cols = count, .a_row = 0, .b_row = 0, .a_col = true, .b_col = false};
-    if (is_half(dtype))
-      half_block(kernel, dtype, dtype, a, b, to, block);
-    else
-      kernel(a, b, to, block);
-  };
+  const auto kernel = kernels_of(dtype).clamp;
+  if (!is_half(dtype)) return kernel(x, low, high, y, n);
+  float least, most, wide_x[kHalfBlock], wide_y[kHalfBlock];
+  half_kernels().widen(dtype, low, &least, 1);
+  half_kernels().widen(dtype, high, &most, 1);
   in_half_blocks(n, [&](std::int64_t i, std::int64_t count) {
-    apply(BinaryOp::maximum, at(x, i, dtype), low, between, count);
-    apply(BinaryOp::minimum, between, high, at(y, i, dtype), count);
+    half_kernels().widen(dtype, at(x, i, dtype), wide_x, count);
+    kernel(wide_x, &least, &most, wide_y, count);
+    half_kernels().narrow(dtype, wide_y, at(y, i, dtype), count);
   });
 }
 

@@ -49,6 +49,8 @@ struct ElementwiseKernels {
   BinaryGradientKernel binary_gradient[static_cast<int>(BinaryOp::count)][2];
   BinaryKernel compare[static_cast<int>(CompareOp::count)];  // y: bool
   PredicateKernel predicate[static_cast<int>(PredicateOp::count)];
+  // y = minimum(maximum(x, *low), *high).
+  void (*clamp)(const void* x, const void* low, const void* high, void* y, std::int64_t n);
 };
 
 LOCKSTEP_ISA_TABLE(ElementwiseKernels, f32_elementwise);

@@ -106,6 +106,23 @@ void predicate_forward(const void* x, bool* __restrict y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = F::forward(from[i]);
 }
 
+// A few vectors at a time, and between the two functors in memory: the compiler makes branches of both
+// together.
+template <class T>
+void clamp(const void* x, const void* low, const void* high, void* y, std::int64_t n) {
+  constexpr std::int64_t kBlock = 64;
+  const T* __restrict from = static_cast<const T*>(x);
+  T* __restrict to = static_cast<T*>(y);
+  const T least = *static_cast<const T*>(low), most = *static_cast<const T*>(high);
+  alignas(64) T raised[kBlock];
+  std::int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    for (std::int64_t j = 0; j < kBlock; ++j) raised[j] = Maximum::forward(from[i + j], least);
+    for (std::int64_t j = 0; j < kBlock; ++j) to[i + j] = Minimum::forward(raised[j], most);
+  }
+  for (; i < n; ++i) to[i] = Minimum::forward(Maximum::forward(from[i], least), most);
+}
+
 template <class F, class T>
 constexpr UnaryKernel unary_kernel() {
   if constexpr (!F::template supports<T>)
@@ -146,7 +163,8 @@ constexpr ElementwiseKernels elementwise_kernels_of() {
           .binary = {LOCKSTEP_BINARY_OPS(LOCKSTEP_BINARY)},
           .binary_gradient = {LOCKSTEP_BINARY_OPS(LOCKSTEP_GRADIENTS)},
           .compare = {LOCKSTEP_COMPARE_OPS(LOCKSTEP_COMPARE)},
-          .predicate = {LOCKSTEP_PREDICATE_OPS(LOCKSTEP_PREDICATE)}};
+          .predicate = {LOCKSTEP_PREDICATE_OPS(LOCKSTEP_PREDICATE)},
+          .clamp = clamp<T>};
 #undef LOCKSTEP_UNARY
 #undef LOCKSTEP_BINARY
 #undef LOCKSTEP_GRADIENTS

@@ -22,7 +22,7 @@ REASONS = (
     (r"^permutation", "sorts 64 Philox bits for each number, so that all devices agree; theirs swaps"),
     (r"^(max|min)\w* forward", "looks for NaN in every element, beside the order"),
     (r"^top_k", "keeps the order of equal elements, and where each was"),
-    (r"^(where|clamp) ", "two passes over the elements"),
+    (r"^where ", "two passes over the elements"),
     (r" 4M$", "larger than the caches: the time of memory, on both sides"),
 )
 
