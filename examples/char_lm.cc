@@ -114,6 +114,39 @@ std::string continued(const ls::Strategy& strategy, const Gpt& gpt, std::string 
   return text;
 }
 
+struct Training {
+  Training(const GptOptions& options, const ls::optim::Schedule& learning_rate)
+      : gpt(options),
+        optimizer(
+            {.learning_rate = learning_rate, .weight_decay = 0.01, .clip = {.global_norm = 1}}) {
+    optimizer.exclude_from_weight_decay({"bias", "gamma", "beta", "embeddings"});
+  }
+
+  Gpt gpt;
+  ls::optim::AdamW optimizer;
+  ls::metrics::Mean mean_loss, validation_loss;
+
+  ls::Tensor losses_of(const ls::Tensor& window) const {
+    const std::int64_t length = window.dim(1) - 1;
+    const ls::Tensor text_and_next = ls::cast(window, ls::DType::i32);
+    const ls::Tensor input = ls::slice(text_and_next, {0, 0}, {-1, length});
+    const ls::Tensor next = ls::slice(text_and_next, {0, 1}, {-1, length});
+    return ls::mean(ls::nn::sparse_softmax_cross_entropy(next, gpt(input)), {.axes = {1}});
+  }
+  ls::Tensor step(const ls::Tensor& window) {
+    ls::GradientTape tape;
+    const ls::Tensor losses = losses_of(window);
+    const ls::Tensor loss = ls::nn::compute_average_loss(losses);
+    optimizer.minimize(loss, variables(), tape);
+    mean_loss.update_state(losses);
+    return loss;
+  }
+  void validate(const ls::Tensor& window) { validation_loss.update_state(losses_of(window)); }
+
+  std::vector<ls::Variable> variables() const { return gpt.variables(); }
+  ls::Tensor metric() const { return mean_loss.result(); }
+};
+
 int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
@@ -128,9 +161,9 @@ int main(int argc, char** argv) try {
        {"precision", "float32", "or mixed_bfloat16: see nn/precision.h"},
        {"seed", "7", "of the first weights and of the order of windows"},
        {"print_every", "100", "steps between two lines of output"},
-       {"sample", "400", "bytes to write in the end"}});
+       {"sample", "400", "bytes to write in the end"},
+       examples::kDoctor});
   const ls::Strategy strategy = flags.strategy();
-  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const auto length = flags.number<std::int64_t>("length", 2);
   const auto global_batch_size = flags.number<std::int64_t>("batch");
   const auto seed = flags.number<std::uint64_t>("seed");
@@ -142,61 +175,48 @@ int main(int argc, char** argv) try {
                                 std::to_string(40 * length) + " bytes or more, got " +
                                 std::to_string(text.size()));
   const std::size_t held_out = text.size() / 20;
-  const auto train =
-      strategy.distribute_dataset(windows(text.substr(0, text.size() - held_out), length)
-                                      .shuffle({.seed = seed})
-                                      .repeat()
-                                      .batch(global_batch_size)
-                                      .prefetch(2));
+  const auto rows = windows(text.substr(0, text.size() - held_out), length);
+  const auto steps = flags.number<std::int64_t>("steps");
+  ls::nn::set_global_policy(flags.text("precision"));
+  const GptOptions options{.layers = flags.number<std::int64_t>("layers"),
+                           .size = flags.number<std::int64_t>("size"),
+                           .heads = flags.number<std::int64_t>("heads"),
+                           .length = length};
+  const ls::optim::Schedule rate = ls::optim::cosine_decay(
+      flags.number<double>("rate"),
+      {.decay_steps = steps - steps / 10, .alpha = 0.1, .warmup_steps = steps / 10});
+  const auto make = [&] { return Training(options, rate); };
+  if (flags.given("doctor")) return examples::doctor(make, rows);
+
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
+  const auto train = strategy.distribute_dataset(
+      rows.shuffle({.seed = seed}).repeat().batch(global_batch_size).prefetch(2));
   const auto validation = strategy.distribute_dataset(
       windows(text.substr(text.size() - held_out), length).take(1000).batch(global_batch_size));
 
   const auto scope = strategy.scope();
   ls::current_random_state().seed = seed;
-  ls::nn::set_global_policy(flags.text("precision"));
-  const Gpt gpt({flags.number<std::int64_t>("layers"), flags.number<std::int64_t>("size"),
-                 flags.number<std::int64_t>("heads"), length});
-  const auto steps = flags.number<std::int64_t>("steps");
-  ls::optim::AdamW optimizer(
-      {.learning_rate = ls::optim::cosine_decay(
-           flags.number<double>("rate"),
-           {.decay_steps = steps - steps / 10, .alpha = 0.1, .warmup_steps = steps / 10}),
-       .weight_decay = 0.01,
-       .clip = {.global_norm = 1}});
-  optimizer.exclude_from_weight_decay({"bias", "gamma", "beta", "embeddings"});
-  ls::metrics::Mean mean_loss, validation_loss;
-
-  const auto losses_of = [&](const ls::Tensor& window) {
-    const ls::Tensor text_and_next = ls::cast(window, ls::DType::i32);
-    const ls::Tensor input = ls::slice(text_and_next, {0, 0}, {-1, length});
-    const ls::Tensor next = ls::slice(text_and_next, {0, 1}, {-1, length});
-    return ls::mean(ls::nn::sparse_softmax_cross_entropy(next, gpt(input)), {.axes = {1}});
-  };
-  const auto train_step = [&](const ls::Tensor& window) {
-    ls::GradientTape tape;
-    const ls::Tensor losses = losses_of(window);
-    optimizer.minimize(ls::nn::compute_average_loss(losses), gpt.variables(), tape);
-    mean_loss.update_state(losses);
-  };
-  const auto validation_step = [&](const ls::Tensor& window) {
-    validation_loss.update_state(losses_of(window));
-  };
+  Training training = make();
+  const auto train_step = [&](const ls::Tensor& window) { training.step(window); };
+  const auto validation_step = [&](const ls::Tensor& window) { training.validate(window); };
 
   auto batches = train.iterator();
   for (std::int64_t step = 1; step <= steps; ++step) {
     strategy.run(train_step, *batches.next());
     if (step % flags.number<std::int64_t>("print_every", 1) != 0 && step != steps) continue;
     examples::print(strategy, "step %lld: loss %.6f\n", static_cast<long long>(step),
-                    mean_loss.result().item<double>());
-    mean_loss.reset_state();
+                    training.mean_loss.result().item<double>());
+    training.mean_loss.reset_state();
   }
   for (const auto& batch : validation) strategy.run(validation_step, batch);
-  examples::print(strategy, "validation loss %.6f\n%s", validation_loss.result().item<double>(),
+  examples::print(strategy, "validation loss %.6f\n%s",
+                  training.validation_loss.result().item<double>(),
                   strategy.step_report().to_table().c_str());
   const auto sample = flags.number<std::size_t>("sample");
   if (sample == 0) return 0;
-  const std::string written = continued(strategy, gpt, text.substr(text.size() - held_out, 32),
-                                        sample, static_cast<std::size_t>(length));
+  const std::string written =
+      continued(strategy, training.gpt, text.substr(text.size() - held_out, 32), sample,
+                static_cast<std::size_t>(length));
   if (!strategy.workers().is_chief()) return 0;
   std::fwrite(written.data(), 1, written.size(), stdout);
   std::puts("");

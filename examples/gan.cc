@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <numbers>
 #include <set>
+#include <vector>
 
 #include "program.h"
 namespace ls = lockstep;
@@ -59,68 +60,93 @@ ls::Tensor slope(const ls::nn::Sequential& critic, const ls::Tensor& points) {
   return ls::sqrt(ls::sum(ls::square(gradient), {.axes = {1}}) + 1e-12);
 }
 
+ls::optim::Adam adam(int updates) {
+  return ls::optim::Adam({.learning_rate = ls::optim::cosine_decay(3e-3, {.decay_steps = updates}),
+                          .beta_1 = 0.5,
+                          .beta_2 = 0.9});
+}
+
+struct CriticLoss {
+  ls::Tensor loss, distance;  // parts of what all replicas have
+};
+
+struct Training {
+  std::int64_t size, hidden;
+  int steps;
+  ls::nn::Sequential generator{ls::nn::Dense(kLatentSize, hidden, {.activation = ls::nn::relu}),
+                               ls::nn::Dense(hidden, hidden, {.activation = ls::nn::relu}),
+                               ls::nn::Dense(hidden, size)};
+  ls::nn::Sequential critic{ls::nn::Dense(size, hidden, {.activation = ls::nn::relu}),
+                            ls::nn::Dense(hidden, hidden, {.activation = ls::nn::relu}),
+                            ls::nn::Dense(hidden, 1)};
+  ls::optim::Adam generator_optimizer = adam(steps), critic_optimizer = adam(steps * kCriticSteps);
+
+  ls::Tensor made(std::int64_t count) const { return generator(ls::normal({count, kLatentSize})); }
+
+  CriticLoss critic_step(const ls::Tensor& real) {
+    const ls::Tensor fake = made(real.dim(0)), mix = ls::uniform({real.dim(0), 1});
+    ls::GradientTape tape;
+    const ls::Tensor penalty = ls::square(slope(critic, mix * real + (1 - mix) * fake) - 1);
+    const ls::Tensor distance = ls::squeeze(critic(real) - critic(fake), {1});
+    const ls::Tensor loss = ls::nn::compute_average_loss(10 * penalty - distance);
+    critic_optimizer.minimize(loss, critic.trainable_variables(), tape);
+    return {loss, ls::nn::compute_average_loss(distance)};
+  }
+  void generator_step(std::int64_t rows) {
+    ls::GradientTape tape;
+    generator_optimizer.minimize(ls::nn::compute_average_loss(-critic(made(rows))),
+                                 generator.trainable_variables(), tape);
+  }
+
+  // What the doctor looks at: an update of each.
+  ls::Tensor step(const ls::Tensor& real) {
+    const ls::Tensor loss = critic_step(real).loss;
+    generator_step(real.dim(0));
+    return loss;
+  }
+  std::vector<ls::Variable> variables() const {
+    std::vector<ls::Variable> all = critic.trainable_variables();
+    for (const ls::Variable& each : generator.trainable_variables()) all.push_back(each);
+    return all;
+  }
+};
+
 int main(int argc, char** argv) try {
   const examples::Flags flags(
       argc, argv,
       {{"data", "mixture", "of eight normal distributions; or fashion_mnist"},
        {"steps", "3000", "updates of the generator"},
-       {"print_every", "500", "steps between two lines of output"}});
+       {"print_every", "500", "steps between two lines of output"},
+       examples::kDoctor});
   const ls::Strategy strategy = flags.strategy();
-  examples::print(strategy, "%s\n", strategy.describe().c_str());
   const bool clothes = flags.text("data") == "fashion_mnist";
   const ls::Tensor points =
       clothes ? ls::reshape(ls::data::read_fashion_mnist("train")[0], {-1, 784}) : mixture(20'000);
-  auto batches = strategy
-                     .distribute_dataset(ls::data::from_tensor_slices(points)
-                                             .shuffle({.seed = 7})
-                                             .repeat()
-                                             .batch(kBatchSize)
-                                             .prefetch(2))
-                     .iterator();
-
-  const auto scope = strategy.scope();
-  const std::int64_t size = points.dim(1), hidden = clothes ? 256 : 64;
-  const ls::nn::Sequential generator{
-      ls::nn::Dense(kLatentSize, hidden, {.activation = ls::nn::relu}),
-      ls::nn::Dense(hidden, hidden, {.activation = ls::nn::relu}), ls::nn::Dense(hidden, size)};
-  const ls::nn::Sequential critic{ls::nn::Dense(size, hidden, {.activation = ls::nn::relu}),
-                                  ls::nn::Dense(hidden, hidden, {.activation = ls::nn::relu}),
-                                  ls::nn::Dense(hidden, 1)};
+  const auto rows = ls::data::from_tensor_slices(points);
   const int steps = flags.number<int>("steps");
-  const auto adam = [&](int updates) {
-    return ls::optim::Adam(
-        {.learning_rate = ls::optim::cosine_decay(3e-3, {.decay_steps = updates}),
-         .beta_1 = 0.5,
-         .beta_2 = 0.9});
-  };
-  ls::optim::Adam generator_optimizer = adam(steps), critic_optimizer = adam(steps * kCriticSteps);
+  const auto make = [&] { return Training{points.dim(1), clothes ? 256 : 64, steps}; };
+  if (flags.given("doctor")) return examples::doctor(make, rows);
 
-  const auto made = [&](std::int64_t count) { return generator(ls::normal({count, kLatentSize})); };
-  const auto critic_step = [&](const ls::Tensor& real) {
-    const ls::Tensor fake = made(real.dim(0)), mix = ls::uniform({real.dim(0), 1});
-    ls::GradientTape tape;
-    const ls::Tensor penalty = ls::square(slope(critic, mix * real + (1 - mix) * fake) - 1);
-    const ls::Tensor distance = ls::squeeze(critic(real) - critic(fake), {1});
-    critic_optimizer.minimize(ls::nn::compute_average_loss(10 * penalty - distance),
-                              critic.trainable_variables(), tape);
-    return ls::nn::compute_average_loss(distance);
-  };
-  const std::int64_t rows = kBatchSize / strategy.num_replicas_in_sync();  // that a replica makes
-  const auto generator_step = [&] {
-    ls::GradientTape tape;
-    generator_optimizer.minimize(ls::nn::compute_average_loss(-critic(made(rows))),
-                                 generator.trainable_variables(), tape);
-  };
+  examples::print(strategy, "%s\n", strategy.describe().c_str());
+  auto batches =
+      strategy.distribute_dataset(rows.shuffle({.seed = 7}).repeat().batch(kBatchSize).prefetch(2))
+          .iterator();
+  const auto scope = strategy.scope();
+  Training training = make();
+  const std::int64_t part = kBatchSize / strategy.num_replicas_in_sync();  // that a replica makes
+  const auto critic_step = [&](const ls::Tensor& real) { return training.critic_step(real); };
+  const auto generator_step = [&] { training.generator_step(part); };
 
   for (int step = 1; step <= steps; ++step) {
     ls::Tensor distance;
     for (int i = 0; i < kCriticSteps; ++i)
-      distance = strategy.reduce(ls::ReduceOp::sum, strategy.run(critic_step, *batches.next()));
+      distance =
+          strategy.reduce(ls::ReduceOp::sum, strategy.run(critic_step, *batches.next())).distance;
     strategy.run(generator_step);
     if (step % flags.number<int>("print_every", 1) == 0)
       examples::print(strategy, "step %d: distance %.6f\n", step, distance.item<double>());
   }
-  const ls::Tensor samples = strategy.gather(strategy.run([&] { return made(4 * rows); }));
+  const ls::Tensor samples = strategy.gather(strategy.run([&] { return training.made(4 * part); }));
   if (strategy.workers().is_chief()) clothes ? draw(samples) : judge(samples);
 } catch (const std::exception& error) {
   return examples::failed(error);

@@ -87,24 +87,13 @@ Rollout play(const ls::nn::Sequential& policy, std::int64_t episodes, std::mt199
           ls::Tensor(shape, std::span<const float>(returns))};
 }
 
-int main(int argc, char** argv) try {
-  const examples::Flags flags(
-      argc, argv,
-      {{"episodes", "16", "played for each update, by all replicas together"},
-       {"updates", "200", "updates at most"},
-       {"target", "450", "the average number of steps, of 500, at which the task is solved"}});
-  const ls::Strategy strategy = flags.strategy();
-  const std::int64_t episodes =
-      std::max(flags.number<std::int64_t>("episodes") / strategy.num_replicas_in_sync(),
-               std::int64_t{1});  // of each replica
-
-  const auto scope = strategy.scope();
-  const ls::nn::Sequential policy{ls::nn::Dense(4, 32, {.activation = ls::nn::tanh}),
-                                  ls::nn::Dense(32, 1)};
-  ls::optim::Adam optimizer({.learning_rate = 1e-2});
+struct Training {
+  ls::nn::Sequential policy{ls::nn::Dense(4, 32, {.activation = ls::nn::tanh}),
+                            ls::nn::Dense(32, 1)};
+  ls::optim::Adam optimizer{{.learning_rate = 1e-2}};
   ls::metrics::Mean average_steps;
 
-  const auto learn = [&](const Rollout& rollout) {
+  ls::Tensor step(const Rollout& rollout) {
     ls::ReplicaContext& replica = *ls::get_replica_context();
     // The baseline of a step is the mean return of all episodes, on all replicas, that reach it.
     const auto over_episodes = [&](const ls::Tensor& x) {
@@ -121,20 +110,56 @@ int main(int argc, char** argv) try {
     const ls::Tensor surprise = ls::nn::sigmoid_cross_entropy(rollout.actions, logits);
     const ls::Tensor loss =
         ls::nn::compute_average_loss(surprise * (advantage / (spread + 1e-6)), {.count = count});
-    optimizer.minimize(loss, policy.trainable_variables(), tape);
+    optimizer.minimize(loss, variables(), tape);
     average_steps.update_state(ls::sum(rollout.alive, {.axes = {0}}));
-  };
+    return loss;
+  }
+
+  std::vector<ls::Variable> variables() const { return policy.trainable_variables(); }
+  ls::Tensor metric() const { return average_steps.result(); }
+};
+
+// Verify deals what the first axis counts, which is to be the episodes.
+Rollout with_axes_swapped(const Rollout& rollout) {
+  return {ls::transpose(rollout.states, {1, 0, 2}), ls::transpose(rollout.actions),
+          ls::transpose(rollout.alive), ls::transpose(rollout.returns)};
+}
+struct TrainingByEpisode : Training {
+  ls::Tensor step(const Rollout& episodes) { return Training::step(with_axes_swapped(episodes)); }
+};
+
+int main(int argc, char** argv) try {
+  const examples::Flags flags(
+      argc, argv,
+      {{"episodes", "16", "played for each update, by all replicas together"},
+       {"updates", "200", "updates at most"},
+       {"target", "450", "the average number of steps, of 500, at which the task is solved"},
+       examples::kDoctor});
+  if (flags.given("doctor")) {
+    std::mt19937 random(7);
+    const Rollout rollout = play(Training().policy, 32, random);
+    return examples::doctor([] { return TrainingByEpisode(); },
+                            ls::data::from_tensor_slices(with_axes_swapped(rollout)));
+  }
+  const ls::Strategy strategy = flags.strategy();
+  const std::int64_t episodes =
+      std::max(flags.number<std::int64_t>("episodes") / strategy.num_replicas_in_sync(),
+               std::int64_t{1});  // of each replica
+
+  const auto scope = strategy.scope();
+  Training training;
+  const auto train_step = [&](const Rollout& rollout) { training.step(rollout); };
 
   for (int update = 1; update <= flags.number<int>("updates"); ++update) {
     const auto rollouts =
         strategy.distribute_values_from_function([&](const ls::ValueContext& context) {
           std::seed_seq seed{7, update, context.replica_id_in_sync_group};
           std::mt19937 own(seed);
-          return play(policy, episodes, own);
+          return play(training.policy, episodes, own);
         });
-    average_steps.reset_state();
-    strategy.run(learn, rollouts);
-    const double steps = average_steps.result().item<double>();
+    training.average_steps.reset_state();
+    strategy.run(train_step, rollouts);
+    const double steps = training.average_steps.result().item<double>();
     const bool solved = steps >= flags.number<double>("target");
     if (solved || update % 10 == 0)
       examples::print(strategy, "update %d: %.1f steps on average%s\n", update, steps,
