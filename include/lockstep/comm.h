@@ -30,6 +30,7 @@
 #include <lockstep/comm/bucket.h>
 #include <lockstep/comm/collective_key.h>
 #include <lockstep/comm/communicator.h>
+#include <lockstep/comm/cross_device_ops.h>
 #include <lockstep/comm/grpc.h>
 #include <lockstep/comm/hierarchical.h>
 #include <lockstep/comm/in_process.h>

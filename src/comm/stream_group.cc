@@ -2,12 +2,14 @@
 #include "comm/stream_group.h"
 
 #include <lockstep/base/check.h>
+#include <lockstep/base/log.h>
 
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "comm/fake_collectives.h"
+#include "comm/host_collectives.h"
 #if LOCKSTEP_WITH_NCCL
 #include "comm/nccl/nccl_collectives.h"
 #endif
@@ -101,16 +103,24 @@ void StreamGroup::begin_epoch() {
   for (const auto& rank : ranks_) rank->begin_epoch();
 }
 
-std::unique_ptr<StreamCollectives> make_stream_collectives(std::span<const Device> devices) {
+std::unique_ptr<StreamCollectives> make_stream_collectives(
+    CrossDeviceOps ops, std::span<const Device> devices, const std::vector<Communicator*>& hosts) {
+  if (ops == CrossDeviceOps::reduction_to_one_device)
+    return std::make_unique<HostCollectives>(hosts);
   if (devices[0].kind == DeviceKind::fake)
     return std::make_unique<FakeCollectives>(static_cast<int>(devices.size()));
 #if LOCKSTEP_WITH_NCCL
   if (devices[0].kind == DeviceKind::cuda)
     return std::make_unique<NcclCollectives>(std::vector(devices.begin(), devices.end()));
 #endif
-  throw Unavailable(message("Communicator", "this build has no collectives for ", devices[0],
-                            "; for several GPUs, install NCCL's headers and build again"),
-                    SourceLocation{});
+  constexpr const char* kMissing = "; for several GPUs, install NCCL's headers and build again";
+  if (ops == CrossDeviceOps::nccl_all_reduce)
+    throw Unavailable(message("CrossDeviceOps::nccl_all_reduce",
+                              "this build has no collectives for ", devices[0], kMissing),
+                      SourceLocation{});
+  logging::warning(message("CrossDeviceOps", "this build has no collectives for ", devices[0],
+                           ", whose values are added on the host", kMissing));
+  return std::make_unique<HostCollectives>(hosts);
 }
 
 }  // namespace lockstep

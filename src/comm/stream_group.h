@@ -2,6 +2,7 @@
 #pragma once
 
 #include <lockstep/comm/communicator.h>
+#include <lockstep/comm/cross_device_ops.h>
 
 #include <memory>
 #include <span>
@@ -29,9 +30,12 @@ class StreamCollectives {
   virtual std::string describe() const = 0;
 };
 
-// The implementation for these devices, one per rank, all of one kind of accelerator. Throws
-// Unavailable when there is none on this machine.
-std::unique_ptr<StreamCollectives> make_stream_collectives(std::span<const Device> devices);
+// The implementation for these devices, one per rank, all of one kind of accelerator: NCCL, and
+// HostCollectives of `hosts`, a communicator of each rank, where that is asked for or, unless NCCL is
+// asked for, this build has none. Throws Unavailable where there is none.
+std::unique_ptr<StreamCollectives> make_stream_collectives(CrossDeviceOps ops,
+                                                           std::span<const Device> devices,
+                                                           const std::vector<Communicator*>& hosts);
 
 // Communicators for ranks that are accelerators of one process, a thread each. A call takes its place
 // in the given stream and returns; work that the stream gets later finds the outputs there, so
@@ -48,6 +52,7 @@ class StreamGroup {
   ~StreamGroup();
   Communicator& rank(int rank);
   void begin_epoch();
+  std::string describe() const { return collectives_->describe(); }
 
  private:
   class Rank;

@@ -57,7 +57,14 @@ LocalReplicas::~LocalReplicas() {
 }
 
 std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
-  if (options_.devices[0].is_host()) return nullptr;
+  if (options_.devices[0].is_host()) {
+    if (options_.cross_device_ops == CrossDeviceOps::nccl_all_reduce)
+      throw FailedPrecondition(
+          message(options_.name, "CrossDeviceOps::nccl_all_reduce is for GPUs, got ",
+                  options_.devices[0], "; leave it to CrossDeviceOps::automatic"),
+          SourceLocation{});
+    return nullptr;
+  }
   if (options_.link)
     throw Unimplemented(message(options_.name, "several workers train on CPUs only, got ",
                                 options_.devices[0], "; use MirroredStrategy on one machine"),
@@ -66,7 +73,8 @@ std::unique_ptr<StreamGroup> LocalReplicas::stream_group() {
   std::vector<Communicator*> hosts;
   hosts.reserve(options_.devices.size());
   for (int i = 0; i < num_local(); ++i) hosts.push_back(&group_.local_rank(i));
-  return std::make_unique<StreamGroup>(hosts, make_stream_collectives(options_.devices));
+  return std::make_unique<StreamGroup>(
+      hosts, make_stream_collectives(options_.cross_device_ops, options_.devices, hosts));
 }
 
 void LocalReplicas::run(const std::function<void(int)>& replica_fn,
@@ -213,6 +221,7 @@ Tensor LocalReplicas::broadcast_initial_value(std::string_view name, Tensor valu
 std::string LocalReplicas::describe() const {
   std::string text = options_.name + " on";
   for (const Device& device : options_.devices) text += " " + device.to_string();
+  if (streams_) text += ", collectives: " + streams_->describe();
   return text + (baton_ ? ", one replica at a time" : "");
 }
 

@@ -45,6 +45,7 @@ class LocalReplicas final : public StrategyInterface,
     std::string name;
     std::vector<Device> devices;
     ReplicaThreads replica_threads = ReplicaThreads::concurrent;
+    CrossDeviceOps cross_device_ops = CrossDeviceOps::automatic;
     CommunicationOptions communication;
     std::uint64_t seed = 0;
     WorkerLink link = {};

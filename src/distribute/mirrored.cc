@@ -23,6 +23,7 @@ std::shared_ptr<StrategyInterface> mirrored(const MirroredOptions& options, Sour
                      ? default_devices()
                      : devices_named(options.devices, options.fallback_to_cpu, kOp, at),
       .replica_threads = options.replica_threads,
+      .cross_device_ops = options.cross_device_ops,
       .communication = options.communication,
       .seed = options.seed});
 }

@@ -159,16 +159,24 @@ std::vector<std::exception_ptr> on_all_ranks(int size, StreamGroup& group, InPro
   return errors;
 }
 
-class StreamGroupTest : public ::testing::Test {
+class StreamGroupTest : public ::testing::TestWithParam<CrossDeviceOps> {
  protected:
   static constexpr int kSize = 3;
   fake::Devices devices_{{.devices = kSize, .seed = 11}};
   InProcessGroup host_{kSize};
-  StreamGroup group_{{&host_.rank(0), &host_.rank(1), &host_.rank(2)},
-                     std::make_unique<FakeCollectives>(kSize)};
+  const std::vector<Communicator*> hosts_{&host_.rank(0), &host_.rank(1), &host_.rank(2)};
+  StreamGroup group_{hosts_,
+                     make_stream_collectives(GetParam(), list_devices(DeviceKind::fake), hosts_)};
 };
+INSTANTIATE_TEST_SUITE_P(, StreamGroupTest,
+                         ::testing::Values(CrossDeviceOps::nccl_all_reduce,
+                                           CrossDeviceOps::reduction_to_one_device),
+                         [](const auto& info) {
+                           return info.param == CrossDeviceOps::nccl_all_reduce ? "InStreams"
+                                                                                : "OnTheHost";
+                         });
 
-TEST_F(StreamGroupTest, OffersEveryCollectiveInTheStreams) {
+TEST_P(StreamGroupTest, OffersEveryCollectiveInTheStreams) {
   const auto errors = on_all_ranks(kSize, group_, host_, [&](int rank) {
     Communicator& communicator = group_.rank(rank);
     const auto value = static_cast<float>(rank + 1);
@@ -198,7 +206,7 @@ TEST_F(StreamGroupTest, OffersEveryCollectiveInTheStreams) {
   EXPECT_THAT(devices_.findings(), IsEmpty());
 }
 
-TEST_F(StreamGroupTest, TellsAllRanksOfCallsThatDiffer) {
+TEST_P(StreamGroupTest, TellsAllRanksOfCallsThatDiffer) {
   const auto errors = on_all_ranks(kSize, group_, host_, [&](int rank) {
     const Bucket bucket(rank, 1);
     const Elements range = bucket.elements(rank == 2 ? 7 : 8);
@@ -211,7 +219,7 @@ TEST_F(StreamGroupTest, TellsAllRanksOfCallsThatDiffer) {
                 throws<PeerError>("ranks disagree", "f32[7]", "f32[8]"));
 }
 
-TEST_F(StreamGroupTest, WorksAgainInTheNextEpoch) {
+TEST_P(StreamGroupTest, WorksAgainInTheNextEpoch) {
   for (int epoch = 0; epoch < 3; ++epoch) {
     const auto errors = on_all_ranks(kSize, group_, host_, [&](int rank) {
       const Bucket bucket(rank, 1);
@@ -228,7 +236,7 @@ TEST_F(StreamGroupTest, WorksAgainInTheNextEpoch) {
   }
 }
 
-TEST_F(StreamGroupTest, RefusesHostStreams) {
+TEST_P(StreamGroupTest, RefusesHostStreams) {
   std::vector<float> values(4);
   EXPECT_THAT(
       [&] {

@@ -46,10 +46,13 @@ struct Trained {
 
 // Two steps of Adam on a small network, in buckets of a few tensors each. Of twelve rows the last of
 // eight replicas get none.
-Trained train(const std::vector<std::string>& devices, ReplicaThreads threads) {
+Trained train(const std::vector<std::string>& devices, ReplicaThreads threads,
+              CrossDeviceOps ops = CrossDeviceOps::automatic) {
   constexpr std::int64_t kRows = 12;
-  const MirroredStrategy strategy(
-      {.devices = devices, .replica_threads = threads, .communication = {.bytes_per_pack = 100}});
+  const MirroredStrategy strategy({.devices = devices,
+                                   .replica_threads = threads,
+                                   .cross_device_ops = ops,
+                                   .communication = {.bytes_per_pack = 100}});
   const auto scope = strategy.scope();
   const nn::Sequential model(nn::Dense(6, 5, {.activation = nn::relu}), nn::Dense(5, 4),
                              nn::Dense(4, 3));
@@ -101,6 +104,17 @@ TEST_P(FakeReplicas, TrainAsCpusDoWithoutARaceOnEverySeed) {
     ASSERT_EQ(trained.weights.size(), expected.weights.size());
     for (std::size_t i = 0; i < trained.weights.size(); ++i)
       ASSERT_NEAR(trained.weights[i], expected.weights[i], 2e-4) << seed << " at " << i;
+  }
+}
+
+TEST_P(FakeReplicas, TrainByWayOfTheHostToTheBitsOfCpus) {
+  const Trained expected = train(cpus(GetParam()), ReplicaThreads::concurrent);
+  for (std::uint64_t seed = 0; seed < kSeeds / 5; ++seed) {
+    fake::Devices devices({.devices = GetParam(), .seed = seed, .guard_memory = seed % 10 == 0});
+    const Trained trained =
+        train(devices.names(), mode_of(seed), CrossDeviceOps::reduction_to_one_device);
+    ASSERT_THAT(devices.findings(), IsEmpty()) << seed;
+    ASSERT_EQ(trained.weights, expected.weights) << seed;
   }
 }
 
@@ -192,12 +206,44 @@ TEST(FakeReplicas, OffersTheReplicaContext) {
   }
 }
 
+// Devices that are listed decide, as TensorFlow's do; FAKE stands for GPUs, and what is its own for
+// NCCL. TensorFlow brings CPUs and GPUs, and logical GPUs, together by other ops: here they are refused.
+TEST(FakeReplicas, CDO_08_CrossDeviceOpsAreChosenByTheDevices) {
+  fake::Devices devices({.devices = 2, .seed = 3});
+  const auto of = [](const std::vector<std::string>& names,
+                     CrossDeviceOps ops = CrossDeviceOps::automatic) {
+    return MirroredStrategy({.devices = names, .cross_device_ops = ops});
+  };
+  EXPECT_THAT(of(cpus(2)).describe(), ::testing::Not(HasSubstr("collectives")));
+  EXPECT_THAT(of(devices.names()).describe(), HasSubstr("collectives: fake"));
+  EXPECT_THAT(of(devices.names(), CrossDeviceOps::nccl_all_reduce).describe(),
+              HasSubstr("collectives: fake"));
+  EXPECT_THAT(of(devices.names(), CrossDeviceOps::reduction_to_one_device).describe(),
+              HasSubstr("collectives: by way of the host"));
+  EXPECT_THAT([&] { of({"CPU:0", "FAKE:0"}); }, throws<InvalidArgument>("two kinds"));
+  EXPECT_THAT([&] { of({"FAKE:0", "FAKE:1", "FAKE:1"}); }, throws<InvalidArgument>("named twice"));
+  EXPECT_THAT([&] { of(cpus(2), CrossDeviceOps::nccl_all_reduce); },
+              throws<FailedPrecondition>("nccl_all_reduce", "CPU:0", "automatic"));
+  for (const auto ops : {CrossDeviceOps::automatic, CrossDeviceOps::reduction_to_one_device}) {
+    const MirroredStrategy strategy = of(devices.names(), ops);
+    const auto sums = strategy.run([] {
+      const Tensor own(std::int32_t{1} << (20 + replica_index()));
+      return get_replica_context()->all_reduce(ReduceOp::sum, own);
+    });
+    EXPECT_THAT(testing::items<std::int32_t>(sums), ::testing::Each(3 << 20));
+  }
+  EXPECT_THAT(devices.findings(), IsEmpty());
+}
+
 TEST(FakeReplicas, AFailureReleasesTheOthersAndTheNextRunWorks) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     fake::Devices devices({.devices = 3, .seed = seed});
     {
       const MirroredStrategy strategy(
-          {.devices = devices.names(), .replica_threads = mode_of(seed)});
+          {.devices = devices.names(),
+           .replica_threads = mode_of(seed),
+           .cross_device_ops =
+               seed % 4 < 2 ? CrossDeviceOps::automatic : CrossDeviceOps::reduction_to_one_device});
       const auto sum_on_all = [&](int failing) {
         strategy.run([&] {
           ReplicaContext& context = *get_replica_context();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/comm/cross_device_ops.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -32,6 +34,7 @@ struct MirroredOptions {
   // "GPU:*" with no GPU present uses the CPUs instead of throwing Unavailable.
   bool fallback_to_cpu = false;
   ReplicaThreads replica_threads = ReplicaThreads::concurrent;
+  CrossDeviceOps cross_device_ops = CrossDeviceOps::automatic;
   CommunicationOptions communication = {};
   // Of all random numbers drawn in the strategy's scope and replicas.
   std::uint64_t seed = 0;
