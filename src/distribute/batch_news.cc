@@ -7,17 +7,18 @@
 
 namespace lockstep {
 
-std::vector<std::byte> BatchNews::of(const std::optional<data::Leaves>& batch, bool first_step) {
-  if (!batch) return encode(kEnded, 0, "");
+std::vector<std::byte> BatchNews::of(const data::Leaves& batch, std::int64_t rows,
+                                     std::int64_t global_rows, bool first_step) {
   std::string text;
-  for (std::size_t i = 0; first_step && i + 1 < batch->size(); ++i) {
-    const Tensor& leaf = (*batch)[i];
-    text += std::to_string(static_cast<int>(leaf.dtype()));
-    for (const std::int64_t dim : leaf.shape().dims()) text += ' ' + std::to_string(dim);
+  for (std::size_t i = 0; first_step && i < batch.size(); ++i) {
+    text += std::to_string(static_cast<int>(batch[i].dtype()));
+    for (const std::int64_t dim : batch[i].shape().dims()) text += ' ' + std::to_string(dim);
     text += '\n';
   }
-  return encode((*batch)[0].dim(0), batch->back().item<std::int64_t>(), text);
+  return encode(rows, global_rows, text);
 }
+
+std::vector<std::byte> BatchNews::of_end() { return encode(kEnded, 0, ""); }
 
 std::vector<std::byte> BatchNews::of_failure(const std::exception_ptr& failure) {
   try {
@@ -47,7 +48,6 @@ data::ElementSpec BatchNews::spec() const {
     for (std::int64_t dim = 0; numbers >> dim;) leaf.dims.push_back(dim);
     spec.push_back(std::move(leaf));
   }
-  spec.push_back({DType::i64, {}});
   return spec;
 }
 

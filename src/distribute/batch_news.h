@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,17 +17,20 @@ namespace lockstep {
 // looks like, for workers that have none.
 class BatchNews {
  public:
-  static std::vector<std::byte> of(const std::optional<data::Leaves>& batch, bool first_step);
+  // `batch`: one replica's leaves, of which all of this worker have `rows` rows.
+  static std::vector<std::byte> of(const data::Leaves& batch, std::int64_t rows,
+                                   std::int64_t global_rows, bool first_step);
+  static std::vector<std::byte> of_end();
   static std::vector<std::byte> of_failure(const std::exception_ptr& failure);
   explicit BatchNews(const std::vector<std::byte>& bytes);
 
   bool ended() const { return rows_ == kEnded; }
   bool failed() const { return rows_ == kFailed; }
   std::int64_t rows() const { return rows_; }
-  std::int64_t global_rows() const { return global_rows_; }  // 0 when ended or failed
+  std::int64_t global_rows() const { return global_rows_; }  // 0 when ended, failed or not dealt
   // Why it has failed.
   const std::string& text() const { return text_; }
-  // Of the first step: the leaves, followed by the count of rows.
+  // Of the first step.
   data::ElementSpec spec() const;
 
  private:

@@ -136,6 +136,11 @@ std::vector<ValueContext> Strategy::value_contexts(SourceLocation at) const {
   return contexts;
 }
 
+InputContext Strategy::input_context(SourceLocation at) const {
+  require_outside_replicas(*implementation_, "Strategy::distribute_datasets_from_function", at);
+  return {workers().size(), workers().rank(), num_replicas_in_sync()};
+}
+
 std::vector<Tensor> Strategy::separate(std::vector<Tensor> leaves) {
   for (Tensor& leaf : leaves)
     if (leaf.defined()) leaf = leaf.with_identity(new_tensor_key(), /*trainable=*/false);

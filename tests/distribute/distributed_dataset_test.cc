@@ -183,6 +183,79 @@ TEST(Deal, AnErrorOfTheDataComesOutOfNext) {
   EXPECT_THAT([&] { steps.next(); }, throws<std::runtime_error>("row 5"));
 }
 
+// ---- datasets from functions
+
+TEST(FromFunction, INP_14_ContextsTellTheRowsOfAReplica) {
+  const InputContext context{.num_replicas_in_sync = 3};
+  EXPECT_EQ(context.get_per_replica_batch_size(12), 4);
+  EXPECT_THAT([&] { (void)context.get_per_replica_batch_size(10); },
+              throws<InvalidArgument>("3 replicas", "10"));
+}
+
+TEST(FromFunction, ReplicasTakeBatchesInTurn) {
+  const auto strategy = replicas(2);
+  int calls = 0;
+  const auto batches = strategy.distribute_datasets_from_function([&](const InputContext& context) {
+    ++calls;
+    EXPECT_EQ(context.num_input_pipelines, 1);
+    EXPECT_EQ(context.input_pipeline_id, 0);
+    EXPECT_EQ(context.num_replicas_in_sync, 2);
+    return data::range(9).batch(context.get_per_replica_batch_size(4));
+  });
+  EXPECT_EQ(batches.cardinality(), 3);
+  const std::vector<Parts> expected{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {}}};
+  EXPECT_EQ(steps_of(batches), expected);
+  EXPECT_EQ(steps_of(batches), expected) << "another epoch of the same dataset";
+  EXPECT_EQ(calls, 1);
+  auto iterator = batches.iterator();
+  iterator.next();
+  const auto second = iterator.next();
+  EXPECT_EQ(second->rows()->global, 4);
+  const auto third = iterator.next();
+  EXPECT_EQ(third->rows()->global, 1);
+  EXPECT_THAT(third->rows()->local, ElementsAre(1, 0));
+  EXPECT_FALSE(iterator.next());
+  EXPECT_THAT(
+      batches.describe(),
+      ::testing::HasSubstr("a batch for each of 2 replicas; this process is worker 0 of 1"));
+}
+
+TEST(FromFunction, BatchesMayDifferInRows) {
+  const auto strategy = replicas(3);
+  const auto batches = strategy.distribute_datasets_from_function([](const InputContext&) {
+    return data::from_generator([](std::stop_token) {
+      return [next = 0]() mutable -> std::optional<Tensor> {
+        ++next;
+        return next > 4 ? std::nullopt : std::optional(full({next, 2}, next, DType::i64));
+      };
+    });
+  });
+  EXPECT_EQ(steps_of(batches), (std::vector<Parts>{{{1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3, 3, 3}},
+                                                   {{4, 4, 4, 4, 4, 4, 4, 4}, {}, {}}}));
+}
+
+TEST(FromFunction, RefusesWhatIsNotBatched) {
+  const auto strategy = replicas(2);
+  EXPECT_THAT(
+      [&] {
+        strategy.distribute_datasets_from_function(
+            [](const InputContext&) { return data::range(4); });
+      },
+      throws<InvalidArgument>("distribute_datasets_from_function", "batch"));
+  const auto scalars = strategy.distribute_datasets_from_function([](const InputContext&) {
+    return data::range(4).batch(2).map([](const Tensor& x) { return sum(x); });
+  });
+  EXPECT_THAT([&] { scalars.iterator().next(); }, throws<InvalidArgument>("batch"));
+  EXPECT_THAT(
+      [&] {
+        strategy.run([&] {
+          strategy.distribute_datasets_from_function(
+              [](const InputContext&) { return data::range(4).batch(2); });
+        });
+      },
+      throws<FailedPrecondition>("distribute_datasets_from_function"));
+}
+
 TEST(Deal, TheBatchOutlivesDatasetAndIterator) {
   const auto strategy = replicas(2);
   std::optional<PerReplica<Tensor>> batch =

@@ -84,6 +84,70 @@ TEST(LinkedWorkers, SumRowsOfTablesLikeOneWorkerDoes) {
   EXPECT_NE(tables[0], start.to_vector<float>());
 }
 
+TEST(LinkedWorkers, INP07_ReadWhatTheirFunctionsGiveUntilTheLastHasEnded) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto batches =
+        strategy.distribute_datasets_from_function([&](const InputContext& context) {
+          EXPECT_EQ(context.num_input_pipelines, 2);
+          EXPECT_EQ(context.input_pipeline_id, strategy.workers().rank());
+          EXPECT_EQ(context.num_replicas_in_sync, 2);
+          return data::range(8 + context.input_pipeline_id).batch(2);
+        });
+    std::vector<std::int64_t> own, global;
+    for (const auto& batch : batches) {
+      own.push_back(batch[0].dim(0));
+      global.push_back(batch.rows()->global);
+    }
+    EXPECT_THAT(own, ElementsAre(2, 2, 2, 2, strategy.workers().rank()));
+    EXPECT_THAT(global, ElementsAre(4, 4, 4, 4, 1));
+  });
+}
+
+TEST(LinkedWorkers, INP04_OneShardEachOfAFunctionsDataset) {
+  train(2, 1, [](const Strategy& strategy) {
+    const auto batches =
+        strategy.distribute_datasets_from_function([](const InputContext& context) {
+          return data::range(14)
+              .batch(context.get_per_replica_batch_size(8))
+              .shard(context.num_input_pipelines, context.input_pipeline_id);
+        });
+    auto steps = batches.iterator();
+    steps.next();
+    const auto second = steps.next();
+    const auto rows = (*second)[0].to_vector<std::int64_t>();
+    if (strategy.workers().rank() == 0)
+      EXPECT_THAT(rows, ElementsAre(8, 9, 10, 11));
+    else
+      EXPECT_THAT(rows, ElementsAre(12, 13));
+    EXPECT_EQ(second->rows()->global, 6);
+  });
+}
+
+TEST(LinkedWorkers, AWorkerWithoutAnyBatchOfItsFunctionTakesPart) {
+  train(3, 2, [](const Strategy& strategy) {
+    const int rank = strategy.workers().rank();
+    const auto batches = strategy.distribute_datasets_from_function([&](const InputContext&) {
+      return data::from_generator([rank](std::stop_token) {
+        return [left = rank == 1 ? 3 : 0]() mutable -> std::optional<Tensor> {
+          if (left == 0) return std::nullopt;
+          return full({left--, 5}, 1);
+        };
+      });
+    });
+    std::vector<float> sums;
+    for (const auto& batch : batches)
+      sums.push_back(strategy
+                         .reduce(ReduceOp::sum, strategy.run(
+                                                    [](const Tensor& x) {
+                                                      EXPECT_EQ(x.dim(1), 5);
+                                                      return sum(x);
+                                                    },
+                                                    batch))
+                         .item<float>());
+    EXPECT_THAT(sums, ElementsAre(25, 5));
+  });
+}
+
 TEST(LinkedWorkers, NumberTheirReplicasThroughAllWorkers) {
   train(2, 2, [](const Strategy& strategy) {
     EXPECT_EQ(strategy.num_replicas_in_sync(), 4);

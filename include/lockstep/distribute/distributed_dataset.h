@@ -16,7 +16,23 @@
 
 namespace lockstep {
 
+// For whom distribute_datasets_from_function asks a dataset: an input pipeline, of which each process
+// has one.
+struct InputContext {
+  int num_input_pipelines = 1;
+  int input_pipeline_id = 0;  // the worker's rank
+  int num_replicas_in_sync = 1;
+
+  // The rows of each replica; InvalidArgument where they are not all as many.
+  LOCKSTEP_EXPORT std::int64_t get_per_replica_batch_size(
+      std::int64_t global_batch_size, SourceLocation at = SourceLocation::current()) const;
+};
+
 namespace detail {
+
+// What a process's dataset holds: global batches, of which it deals its replicas their rows, or batches
+// that are its replicas' in turn.
+enum class Dealing { rows_of_global_batches, batches_of_replicas };
 
 // One step's batch: the leaves of each local replica, and the row counts.
 struct DealtBatch {
@@ -34,17 +50,27 @@ struct DatasetName {
 class LOCKSTEP_EXPORT AnyDistributedIterator {
  public:
   AnyDistributedIterator(std::shared_ptr<StrategyInterface> strategy, DatasetName name,
-                         data::AnyIterator batches, const std::optional<data::ElementSpec>& spec);
+                         Dealing dealing, data::AnyIterator batches,
+                         const std::optional<data::ElementSpec>& spec);
   std::optional<DealtBatch> next();
   void visit_state(StateVisitor& visitor) { batches_.visit_state(visitor); }
 
  private:
-  std::optional<data::Leaves> next_of_worker(std::optional<std::int64_t>& rows);
+  // This worker's part of a step.
+  struct OwnBatches {
+    std::vector<data::Leaves> of_replicas;
+    std::int64_t global_rows = 0;  // of the batch that they are dealt from, if they are
+  };
+  std::optional<OwnBatches> take();
+  std::optional<OwnBatches> take_rows();
+  std::optional<OwnBatches> take_batches();
+  std::optional<OwnBatches> next_of_worker(std::optional<std::int64_t>& rows);
   void check_batch_size(const std::string& call, const std::vector<std::int64_t>& global_rows);
   void place(DealtBatch& batch);
 
   std::shared_ptr<StrategyInterface> strategy_;
   DatasetName name_;
+  Dealing dealing_;
   data::AnyIterator batches_;
   std::int64_t steps_ = 0;
   std::vector<bool> shorter_;            // whose last global batch was smaller than another's
@@ -54,20 +80,21 @@ class LOCKSTEP_EXPORT AnyDistributedIterator {
 
 class LOCKSTEP_EXPORT AnyDistributedDataset {
  public:
-  AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy,
+  AnyDistributedDataset(std::shared_ptr<StrategyInterface> strategy, Dealing dealing,
                         const data::AnyDataset& dataset, SourceLocation at);
   AnyDistributedDataset(const AnyDistributedDataset&) = default;  // a move is a copy
   AnyDistributedDataset& operator=(const AnyDistributedDataset&) = default;
   AnyDistributedIterator iterator() const {
-    return {strategy_, name_, dealt_.iterator(), dealt_.element_spec()};
+    return {strategy_, name_, dealing_, dealt_.iterator(), dealt_.element_spec()};
   }
-  std::int64_t cardinality() const { return dealt_.cardinality(); }
+  std::int64_t cardinality() const;
   std::string describe() const;
   void visit_state(StateVisitor& visitor) const { dealt_.visit_state(visitor); }
 
  private:
   std::shared_ptr<StrategyInterface> strategy_;
   DatasetName name_;
+  Dealing dealing_;
   data::AnyDataset dealt_;
 };
 
@@ -100,8 +127,8 @@ class DistributedIterator {
   T prototype_;
 };
 
-// A dataset of global batches, dealt over the replicas of a strategy. A value; each loop over it is
-// one epoch. See Strategy::distribute_dataset for the rule.
+// Batches that are dealt over the replicas of a strategy. A value; each loop over it is one epoch. See
+// Strategy::distribute_dataset and distribute_datasets_from_function for the rules.
 template <class T>
 class DistributedDataset {
  public:

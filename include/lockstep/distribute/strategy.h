@@ -64,7 +64,31 @@ class LOCKSTEP_EXPORT Strategy {
   DistributedDataset<T> distribute_dataset(const data::Dataset<T>& dataset,
                                            SourceLocation at = SourceLocation::current()) const {
     return DistributedDataset<T>(
-        detail::AnyDistributedDataset(implementation_, dataset.erased(), at), dataset.prototype());
+        detail::AnyDistributedDataset(implementation_, detail::Dealing::rows_of_global_batches,
+                                      dataset.erased(), at),
+        dataset.prototype());
+  }
+
+  // For input that each worker reads by itself: calls dataset_fn(const InputContext&) once, for this
+  // process, which returns a data::Dataset of per-replica batches, of the rows that are this worker's.
+  // Nothing is sharded or cut: in each step the next batches are its replicas', in their order. A loop
+  // ends with the longest worker's data; who has no batch left gets one of zero rows. Throws what
+  // dataset_fn does, and InvalidArgument for elements with scalars.
+  template <class F>
+  auto distribute_datasets_from_function(F&& dataset_fn,
+                                         SourceLocation at = SourceLocation::current()) const {
+    static_assert(
+        std::is_invocable_v<F&, const InputContext&>,
+        "distribute_datasets_from_function: expected a function of a const InputContext&");
+    const InputContext context = input_context(at);
+    const auto dataset = dataset_fn(context);
+    using T = std::remove_cvref_t<decltype(dataset.prototype())>;
+    static_assert(std::is_same_v<decltype(dataset), const data::Dataset<T>>,
+                  "distribute_datasets_from_function: the function must return a data::Dataset");
+    return DistributedDataset<T>(
+        detail::AnyDistributedDataset(implementation_, detail::Dealing::batches_of_replicas,
+                                      dataset.erased(), at),
+        dataset.prototype());
   }
 
   // Calls step(args...) once on every replica, concurrently, and returns what the replicas
@@ -258,6 +282,7 @@ class LOCKSTEP_EXPORT Strategy {
                     const std::optional<BatchRows>& rows) const;
   // One for each local replica.
   std::vector<ValueContext> value_contexts(SourceLocation at) const;
+  InputContext input_context(SourceLocation at) const;
   // The same values as other objects.
   static std::vector<Tensor> separate(std::vector<Tensor> leaves);
   static std::vector<Tensor> on_host(std::vector<Tensor> leaves);
