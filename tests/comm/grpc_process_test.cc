@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,7 @@ GrpcOptions options_from_environment() {
   GrpcOptions options{.rank = std::atoi(variable("TEST_RANK").c_str()),
                       .addresses = {},
                       .startup_timeout = 30s,
-                      .collective_timeout = 10s,
+                      .collective_timeout = kSanitized ? 60s : 10s,
                       .heartbeat_timeout = 2s};
   std::istringstream list(variable("TEST_ADDRESSES"));
   for (std::string address; list >> address;) options.addresses.push_back(address);
@@ -66,14 +67,13 @@ void reduce_large(Communicator& comm) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17);
     const std::int64_t before = resident_bytes();
     std::atomic<std::int64_t> peak{before};
-    std::atomic<bool> stop{false};
-    std::thread watch([&] {
-      for (; !stop; std::this_thread::sleep_for(1ms))
-        peak = std::max(peak.load(), resident_bytes());
-    });
-    reduce(comm, "large", static_cast<std::int64_t>(mebibytes), values);
-    stop = true;
-    watch.join();
+    {
+      const std::jthread watch([&](const std::stop_token& stop) {
+        for (; !stop.stop_requested(); std::this_thread::sleep_for(1ms))
+          peak = std::max(peak.load(), resident_bytes());
+      });
+      reduce(comm, "large", static_cast<std::int64_t>(mebibytes), values);
+    }
     for (std::size_t i = 0; i < values.size(); ++i)
       if (values[i] != 2 * static_cast<float>(i % 17))
         throw std::runtime_error("wrong value at " + std::to_string(i));
