@@ -8,6 +8,7 @@
 
 #include <lockstep/distribute/distributed_dataset.h>
 #include <lockstep/distribute/extension.h>
+#include <lockstep/distribute/input_context.h>
 #include <lockstep/distribute/multi_worker.h>
 #include <lockstep/distribute/options.h>
 #include <lockstep/distribute/testing.h>

@@ -2,6 +2,7 @@
 #include <lockstep/distribute/distributed_dataset.h>
 
 #include <lockstep/base/check.h>
+#include <lockstep/distribute/input_context.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/tensor/factory.h>
 #include <lockstep/tensor/rows.h>

@@ -16,18 +16,6 @@
 
 namespace lockstep {
 
-// For whom distribute_datasets_from_function asks a dataset: an input pipeline, of which each process
-// has one.
-struct InputContext {
-  int num_input_pipelines = 1;
-  int input_pipeline_id = 0;  // the worker's rank
-  int num_replicas_in_sync = 1;
-
-  // The rows of each replica; InvalidArgument where they are not all as many.
-  LOCKSTEP_EXPORT std::int64_t get_per_replica_batch_size(
-      std::int64_t global_batch_size, SourceLocation at = SourceLocation::current()) const;
-};
-
 namespace detail {
 
 // What a process's dataset holds: global batches, of which it deals its replicas their rows, or batches

@@ -6,6 +6,7 @@
 #include <lockstep/data/dataset.h>
 #include <lockstep/distribute/distributed_dataset.h>
 #include <lockstep/distribute/extension.h>
+#include <lockstep/distribute/input_context.h>
 #include <lockstep/distribute/options.h>
 #include <lockstep/replica/context.h>
 #include <lockstep/replica/per_replica.h>
@@ -28,12 +29,6 @@ namespace detail {
 template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
-
-// For which replica distribute_values_from_function asks a value.
-struct ValueContext {
-  int replica_id_in_sync_group = 0;  // among the replicas of all workers
-  int num_replicas_in_sync = 1;
-};
 
 // A way to run one step function on many replicas: a cheap handle; copies are the same strategy.
 // Make one as MirroredStrategy, MultiWorkerMirroredStrategy, TPUStrategy, OneDeviceStrategy or
@@ -63,32 +58,20 @@ class LOCKSTEP_EXPORT Strategy {
   template <class T>
   DistributedDataset<T> distribute_dataset(const data::Dataset<T>& dataset,
                                            SourceLocation at = SourceLocation::current()) const {
-    return DistributedDataset<T>(
-        detail::AnyDistributedDataset(implementation_, detail::Dealing::rows_of_global_batches,
-                                      dataset.erased(), at),
-        dataset.prototype());
+    return distributed(detail::Dealing::rows_of_global_batches, dataset, at);
   }
 
   // For input that each worker reads by itself: calls dataset_fn(const InputContext&) once, for this
-  // process, which returns a data::Dataset of per-replica batches, of the rows that are this worker's.
-  // Nothing is sharded or cut: in each step the next batches are its replicas', in their order. A loop
-  // ends with the longest worker's data; who has no batch left gets one of zero rows. Throws what
-  // dataset_fn does, and InvalidArgument for elements with scalars.
+  // process; it returns a data::Dataset of per-replica batches of this worker's rows, which its
+  // replicas take in turn. A loop ends with the longest worker's data; who has no batch left gets one
+  // of zero rows. Throws what dataset_fn does, and InvalidArgument for elements with scalars.
   template <class F>
   auto distribute_datasets_from_function(F&& dataset_fn,
                                          SourceLocation at = SourceLocation::current()) const {
-    static_assert(
-        std::is_invocable_v<F&, const InputContext&>,
-        "distribute_datasets_from_function: expected a function of a const InputContext&");
+    static_assert(std::is_invocable_v<F&, const InputContext&>,
+                  "expected a function that takes a const InputContext& and returns a Dataset");
     const InputContext context = input_context(at);
-    const auto dataset = dataset_fn(context);
-    using T = std::remove_cvref_t<decltype(dataset.prototype())>;
-    static_assert(std::is_same_v<decltype(dataset), const data::Dataset<T>>,
-                  "distribute_datasets_from_function: the function must return a data::Dataset");
-    return DistributedDataset<T>(
-        detail::AnyDistributedDataset(implementation_, detail::Dealing::batches_of_replicas,
-                                      dataset.erased(), at),
-        dataset.prototype());
+    return distributed(detail::Dealing::batches_of_replicas, dataset_fn(context), at);
   }
 
   // Calls step(args...) once on every replica, concurrently, and returns what the replicas
@@ -278,6 +261,13 @@ class LOCKSTEP_EXPORT Strategy {
     }
   }
 
+  template <class T>
+  DistributedDataset<T> distributed(detail::Dealing dealing, const data::Dataset<T>& dataset,
+                                    SourceLocation at) const {
+    return DistributedDataset<T>(
+        detail::AnyDistributedDataset(implementation_, dealing, dataset.erased(), at),
+        dataset.prototype());
+  }
   void run_replicas(const std::function<void(int)>& replica_fn,
                     const std::optional<BatchRows>& rows) const;
   // One for each local replica.
