@@ -36,6 +36,19 @@ IndexedSlices agreed(ReplicaContext& replica, const Variable& variable, const In
   return slices;
 }
 
+// Rows of several replicas that are to be added up, or their mean, say nothing of a minimum.
+void require_aggregated(const Variable& variable, RowChange how, const char* op,
+                        SourceLocation at) {
+  const bool adds = variable.aggregation() == VariableAggregation::sum ||
+                    variable.aggregation() == VariableAggregation::mean;
+  const bool picks = how == RowChange::min || how == RowChange::max || how == RowChange::update;
+  if (adds && picks)
+    throw Unimplemented(message(op, "variable '", variable.name(),
+                                "' has aggregation sum or mean, by which rows are added; give it "
+                                "VariableAggregation::none or only_first_replica"),
+                        at);
+}
+
 Tensor change(Variable variable, RowChange how, const char* op, const IndexedSlices& slices,
               SourceLocation at) {
   const auto own = [&](const IndexedSlices& rows) {
@@ -49,6 +62,7 @@ Tensor change(Variable variable, RowChange how, const char* op, const IndexedSli
     throw Unimplemented(message(op, "variable '", variable.name(),
                                 "' is on_read; assign() it whole, or use an on_write variable"),
                         at);
+  require_aggregated(variable, how, op, at);
   const RecorderScope suspended(nullptr);
   if (replica) {
     const IndexedSlices rows = agreed(*replica, variable, slices, at);

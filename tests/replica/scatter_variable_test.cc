@@ -74,7 +74,7 @@ TEST_P(ScatterVariable, WithoutAggregationConcernsTheReplicasComponent) {
 TEST_P(ScatterVariable, OutsideReplicasEveryComponentChanges) {
   const auto strategy = make(3);
   const auto scope = strategy.scope();
-  Variable v(zeros({3, 2}), {.aggregation = sum});
+  Variable v(zeros({3, 2}), {.aggregation = only_first_replica});
   const IndexedSlices rows = slices(Tensor(Shape{2, 2}, {1.0F, 2.0F, 3.0F, 4.0F}), {2, 2}, {3, 2});
   EXPECT_THAT(v.scatter_add(rows), holds({0, 0, 0, 0, 4, 6}));
   EXPECT_THAT(v.scatter_sub(slices(rows.values, {0, 2}, {3, 2})), holds({-1, -2, 0, 0, 1, 2}));
@@ -106,6 +106,19 @@ TEST_P(ScatterVariable, VAR11_RefusesWhatIsReadByReplica) {
                {.synchronization = VariableSynchronization::on_read, .aggregation = aggregation});
     EXPECT_THAT([&] { strategy.run([&] { v.scatter_add(slices(vec({1}), {0}, {2})); }); },
                 throws<Unimplemented>("[Variable::scatter_add]", "on_read"));
+  }
+}
+
+TEST_P(ScatterVariable, PicksNothingFromWhatIsAdded) {
+  const auto strategy = make(2);
+  const auto scope = strategy.scope();
+  for (const auto aggregation : {sum, mean}) {
+    Variable v(vec({0, 0}), {.name = "v", .aggregation = aggregation});
+    const IndexedSlices rows = slices(vec({1}), {0}, {2});
+    EXPECT_THAT([&] { v.scatter_max(rows); },
+                throws<Unimplemented>("[Variable::scatter_max]", "'v'", "only_first_replica"));
+    EXPECT_THAT([&] { strategy.run([&] { v.scatter_update(rows); }); },
+                throws<Unimplemented>("[Variable::scatter_update]"));
   }
 }
 

@@ -106,9 +106,10 @@ class LOCKSTEP_EXPORT Variable {
   // Rows of the value, changed by those of `slices`, of the variable's shape, one after the other: a
   // row that several name is changed by each. In a replica slices of on_write variables are brought
   // together as all_reduce does, or all are replica 0's, before every replica changes its component;
-  // on_read variables throw Unimplemented. All but scatter_add and scatter_sub are computed on the
-  // host, Unimplemented in a traced step. Throws InvalidArgument as assign, for indices outside, and
-  // for integers divided by 0.
+  // on_read variables throw Unimplemented, and so do scatter_min, scatter_max and scatter_update where
+  // the aggregation is sum or mean. All but scatter_add and scatter_sub are computed on the host,
+  // Unimplemented in a traced step. Throws InvalidArgument as assign, for indices outside, and for
+  // integers divided by 0.
   Tensor scatter_add(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
   Tensor scatter_sub(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
   Tensor scatter_mul(const IndexedSlices& slices, SourceLocation at = SourceLocation::current());
