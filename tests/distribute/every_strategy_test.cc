@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acceptance cases of steps that let replicas differ by data alone, under every kind of strategy.
+// Steps that let replicas differ by data alone, under every kind of strategy.
 #include <lockstep/lockstep.h>
 
 #include "support/strategies.h"
