@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""compile_time.py COMPILER: examples/digits.cc compiles at -O2 within 4 s of processor time.
+"""compile_time.py COMPILER: examples/digits.cc compiles at -O2 within 4.5 s of processor time.
 
 So that the whole library stays cheap to include. The least of three: what else runs on the machine only
 adds.
@@ -11,7 +11,7 @@ import sys
 
 import repository
 
-LIMIT_S = 4.0
+LIMIT_S = 4.5
 
 
 def compile_once(compiler):
