@@ -292,6 +292,10 @@ class Backward final : public BackwardSink {
 
 std::vector<Tensor> run_backward(TapeRecords& tape, const BackwardEnds& ends,
                                  const GradientOptions& options, bool release) {
+  // A target that no op has touched may be a source itself: a variable's value.
+  for (const Tensor& target : ends.targets)
+    for (const Tensor& source : ends.sources)
+      if (target.key() == source.key() && tape.wants(target)) tape.value_of(target);
   return Backward(tape, ends, options).run(release);
 }
 

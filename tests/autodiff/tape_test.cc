@@ -65,6 +65,13 @@ TEST(Tape, TargetThatIsTheSource) {
   EXPECT_THAT(tape.gradient(x, {x})[0], holds({1, 1}));
 }
 
+TEST(Tape, TargetThatIsAVariablesValue) {
+  const Variable v(vec({1, 2}));
+  GradientTape tape;
+  const Tensor value = v.read();
+  EXPECT_THAT(tape.gradient(value, std::vector<Variable>{v})[0], holds({1, 1}));
+}
+
 TEST(Tape, SumsTheElementsOfTheTarget) {
   const Tensor x = vec({1, 2, 3});
   GradientTape tape;
