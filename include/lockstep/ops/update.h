@@ -33,8 +33,9 @@ LOCKSTEP_EXPORT bool updates_by_rows(const UpdateRule& rule) noexcept;
 //
 // State and gradient are of one floating dtype and shape (but see `rows`). Scalars are prepared in
 // double; elements see only + - * / sqrt, comparisons and what is made of them, each rounded by
-// itself, so all instruction sets give the same bits. f16 and bf16 are updated in float and rounded once. Nothing is
-// recorded. Throws InvalidArgument for dtypes, shapes or scalars that do not fit.
+// itself, so all instruction sets give the same bits. f16 and bf16 are updated in float and rounded
+// once. Nothing is recorded. Throws InvalidArgument for dtypes, shapes, rows or scalars that do not
+// fit, and Unimplemented for rows on accelerators.
 LOCKSTEP_EXPORT void apply_update(const UpdateRule& rule, std::span<Tensor> state,
                                   const Tensor& gradient, const UpdateStep& step,
                                   SourceLocation at = SourceLocation::current());
